@@ -230,8 +230,9 @@ def listed(notation: str) -> tuple[str, ...]:
 
 def all_names() -> Iterator[str]:
     """Every listed name, clDNN's first."""
-    yield from listed("cldnn")
-    yield from (n for n in listed("onednn") if n not in set(listed("cldnn")))
+    first = dict.fromkeys(listed("cldnn"))
+    yield from first
+    yield from (n for n in listed("onednn") if n not in first)
     yield from OPAQUE
 
 

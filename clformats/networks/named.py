@@ -28,7 +28,8 @@ ANY = (None, "any")
 class FormatName(str):
     """A format of a network: its name, and what it ``means``, a `Format`.
 
-    None: it is opaque, and ``why`` says why it is none of this library's, with names like it.
+    None: it is opaque, and the error ``why`` says why it is none of this library's, with names
+    like it (which are sought when the error is read).
 
     It is parsed once, where it enters: see `named`. As texts, names are equal where they are
     written alike; their ``key`` is equal where they mean one format.
@@ -37,15 +38,17 @@ class FormatName(str):
     __slots__ = ("means", "why")
 
     means: Format | None
-    why: str
+    why: InvalidFormat | None
 
-    def __new__(cls, text: str, means: Format | None, why: str = "") -> Self:
+    def __new__(cls, text: str, means: Format | None, why: InvalidFormat | None = None) -> Self:
         """The name with its meaning."""
         made = super().__new__(cls, text)
         made.means, made.why = means, why
         return made
 
-    def __getnewargs__(self) -> tuple[str, Format | None, str]:  # type: ignore[override]  # of copies
+    def __getnewargs__(  # type: ignore[override]  # of copies
+        self,
+    ) -> tuple[str, Format | None, InvalidFormat | None]:
         return str(self), self.means, self.why
 
     @property
@@ -97,7 +100,7 @@ def _parsed(name: str, rank: int | None) -> FormatName:
     try:
         return FormatName(name, Format(name, ndims=rank))
     except InvalidFormat as error:
-        return FormatName(name, None, str(error))
+        return FormatName(name, None, error.with_traceback(None))
 
 
 def plain(rank: int) -> FormatName:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import clformats as cf
 from bench.cases import CASES, Case
@@ -18,6 +20,7 @@ from clformats.schedule.local import GroupPlan, fitted
 from tests.support import BUFFERS, hurting_dims
 from tests.tiers import tiered
 
+Numbers = NDArray[np.int64]
 D = cf.MemoryDesc
 GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
 
@@ -34,9 +37,9 @@ def planned(case: Case) -> tuple[GroupPlan, GroupLayout]:
     return body, body.layout
 
 
-def offsets(moved: GroupLayout, p: Pass, side: str, vector: int) -> int:
-    """Where the vector with this number starts in the tensor, from the first of the tile on."""
-    at, e = 0, vector * p.width
+def offsets(moved: GroupLayout, p: Pass, side: str, vectors: Numbers) -> Numbers:
+    """Where the vectors with these numbers start in the tensor, from the first of the tile on."""
+    at, e = np.zeros_like(vectors), vectors * p.width
     for k in p.order:
         steps = p.steps(moved.sizes, k)
         at += e % steps * (moved.sizes[k] // steps) * getattr(moved.nodes[k], side).value
@@ -47,10 +50,8 @@ def offsets(moved: GroupLayout, p: Pass, side: str, vector: int) -> int:
 def efficiency(plan: GroupPlan, p: Pass, side: str, start: int = 0) -> float:
     """Bytes that work-items in step access, of those in the sectors that they touch."""
     item = plan.problem.dtypes[side == "dst"].nbytes
-    touched = {
-        (offsets(plan.layout, p, side, start + n) + j) * item // SECTOR_BYTES
-        for n in range(IN_STEP) for j in range(p.width)
-    }  # fmt: skip
+    vectors = offsets(plan.layout, p, side, np.arange(start, start + IN_STEP))
+    touched = np.unique((vectors[:, None] + np.arange(p.width)) * item // SECTOR_BYTES)
     return IN_STEP * p.width * item / (len(touched) * SECTOR_BYTES)
 
 
