@@ -6,7 +6,7 @@ is around the stores that take them out of it, or around the loads that put them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..problems.problem import Problem
@@ -27,12 +27,10 @@ def in_words(lanes: KernelConversion, p: Problem) -> KernelConversion:
     return PackedConversion(written, written, lanes.src, raw, raw, early=False, lanes=lanes)
 
 
-def turns(layout: TileLayout, statements: Iterable[str]) -> Iterator[str]:
-    """Statements in the loops over the elements of words."""
-    yield from (f"for (int f{k} = 0; f{k} < {n}; ++f{k})" for k, n in layout.rolled)
-    yield "{"
-    yield from (f"    {text}" for text in statements)
-    yield "}"
+def turns(layout: TileLayout, statements: Iterable[str]) -> str:
+    """One statement: others in the loops over the elements of words."""
+    loops = [f"for (int f{k} = 0; f{k} < {n}; ++f{k})" for k, n in layout.rolled]
+    return "\n".join([*loops, "{", *(f"    {text}" for text in statements), "}"])
 
 
 def turn(layout: TileLayout, inside: Exchanges) -> str:

@@ -12,8 +12,8 @@ from ..schedule.line_buffer import LineBuffer
 from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
-from ..values.attr import OLD
 from . import exchange, tables
+from .ahead import LinesAhead, among
 from .computation import Computed
 from .key import KernelKey
 from .masks import Masks
@@ -52,7 +52,6 @@ class _KernelWriter:
         self.turned = "s" if isinstance(self.types, PackedConversion) else "d"
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
         self.nbytes = key.types.dst_type.nbytes
-        self.shared = key.lines_shared
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
@@ -82,7 +81,9 @@ class _KernelWriter:
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
-        whole, held = [*self._statements()], self.rows if self.lines else ()
+        ahead = LinesAhead(self.key, self.types, self.turned, self._at)
+        asks, held = ahead.parts(), self.rows if self.lines else ()
+        whole = among([*self._statements()], asks[1:])
         self.edge = True
         edge = [*self._statements()] if self.masks.asks else []
         count = max(1, len(self.rows))
@@ -98,7 +99,7 @@ class _KernelWriter:
             held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
             staged=self.staged, stage=STAGE_BYTES // self.nbytes, page_bytes=PAGE_BYTES,
             line=LINE_BYTES // self.nbytes,
-            prefetched=self._prefetched(), shared=self.shared, written=self._written(),
+            asks=asks, shared=self.key.lines_shared, claims=ahead.claims,
             read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
@@ -118,42 +119,6 @@ class _KernelWriter:
         shift = vector.shift + lane
         terms += [*looked_up, *([str(shift)] if shift else [])]
         return " + ".join(terms) or "0"
-
-    def _prefetched(self) -> list[list[str]]:
-        """The last elements that a tile reads of lines; not looked up for a prefetch in tables.
-
-        Where rows do not begin with lines, the tile before has read the line that one begins in.
-        In as many groups as tiles share a line: each of them asks for one.
-        """
-        if self.key.tables:
-            return []
-        texts = self._asked("PREFETCH", "ahead", "s")
-        each = -(-len(texts) // self.shared)
-        return [texts[k : k + each] for k in range(0, len(texts), each)]
-
-    def _written(self) -> list[str]:
-        """The last elements that a tile stores of lines, if stores go through the cache.
-
-        A store that the cache has no line for waits, and so do later ones. Where a row does not
-        begin with a line, the tile before has claimed that one. Kernels that read old values have
-        `Operands.prefetched` for this.
-        """
-        computed = self.types.computation.operands if isinstance(self.types, Computed) else ()
-        reads_old = any(operand.name == OLD for operand in computed)
-        claims = self.key.store.is_ordinary and not reads_old
-        return self._asked("CLAIM", "to_ahead", "d") if claims else []
-
-    def _asked(self, macro: str, tile: str, side: str) -> list[str]:
-        """Statements that ask for the last element of each line of a row; ``tile`` is the first."""
-        types, is_src = self.types, side == "s"
-        name, vectors, bits = (("src", self.layout.loads, types.read_bits) if is_src else
-                               ("dst", self.layout.stores, types.write_bits))  # fmt: skip
-        ends: dict[tuple[tuple[int, ...], int], str] = {}
-        for v in vectors:
-            last = (v.shift + v.width) * bits - 1
-            ends[v.row, last // (8 * LINE_BYTES)] = self._at(v, side, v.width - 1)
-        texts = [f"{macro}({types.address(moved(tile, at), name)});" for at in ends.values()]
-        return [*turns(self.layout, texts)] if self.layout.rolled and self.turned == side else texts
 
     def _statements(self) -> Iterator[str]:
         """What is done with a tile, in order."""
@@ -179,7 +144,7 @@ class _KernelWriter:
             if isinstance(self.types, Computed):
                 yield from self.operands.before
                 self.operands.before.clear()
-            yield from turns(self.layout, stores)
+            yield turns(self.layout, stores)
 
     def _made(self, what: str, number: int) -> str:
         """The statement that makes a value: a pair of two vectors, or what is shuffled."""
@@ -193,7 +158,7 @@ class _KernelWriter:
         """All words: each is put together of elements that are loaded one after the other."""
         vector, at = self.vector, turn(self.layout, self.key.inside)
         yield from (f"{vector} v{k} = ({vector})(0);" for k in range(self.program.loads))
-        yield from turns(
+        yield turns(
             self.layout,
             (f"v{k} |= {types.put(self._load(k), at, self.n)};"
              for k in range(self.program.loads)),

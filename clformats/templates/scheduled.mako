@@ -23,7 +23,7 @@ buffers, size = held or staged, types.dst_type.nbytes
 parts = {32: "uint8", 16: "uint4", 8: "uint2", 4: "uchar4", 2: "uchar2", 1: "uchar"}
 looked_up = "".join(f"{text}\n" for text in tables.statements)
 waiting = 32
-claims, listed = written or staged, edge and not staged
+listed = edge and not staged
 # What tiles count beside their places in memory: by name, where each of them begins.
 counters = {"operand": [f"nest->operand{o}_0" for o in operands], "guard": ["0" for _ in guards],
             "table": [f"nest->first{k}" for k, _ in enumerate(tables.keys)]}
@@ -97,7 +97,7 @@ ${trades(types, vector, exchanges, swaps)}\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
-% if claims:
+% if claims or staged:
 // A line that is stored to through the cache: the core must own it, and stores wait until it does.
 #define CLAIM(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 1, 2)
 % endif
@@ -105,7 +105,7 @@ ${trades(types, vector, exchanges, swaps)}\
 #endif
 #ifndef PREFETCH
 #define PREFETCH(pointer)
-% if claims:
+% if claims or staged:
 #define CLAIM(pointer)
 % endif
 #endif
@@ -574,30 +574,20 @@ ${indent(looked_up, "        ")}\
         }
         filled = following(&nest, filled);
 % endif
-        if (asks) {
-            ${types.begin("ahead", "src", "next.src")}
-% if shared > 1:
-            // Tiles share lines. Each asks for those of other rows, if they follow each other; else the first one.
-            const idx turn = next.src / ${read_run} % ${shared};
-% for k, texts in enumerate(prefetched):
-            if (turn == ${k} * nest.follows) {
-${indent("\n".join(texts), "                ")}
-            }
-% endfor
-% else:
-% for text in (text for texts in prefetched for text in texts):
-            ${text}
-% endfor
+        const bool asked = asks;
+        ${types.begin("ahead", "src", "next.src")}
+% if claims:
+        ${types.begin("to_ahead", "dst", "next.dst")}
 % endif
+% if shared > 1:
+        // Tiles share lines. Each asks for those of other rows, if they follow each other; else the first one.
+        const idx turn = next.src / ${read_run} % ${shared};
+% endif
+        if (asked) {
+${indent(asks[0], "            ")}
 % for text in read_too:
             ${text}
 % endfor
-% if written:
-            ${types.begin("to_ahead", "dst", "next.dst")}
-% for text in written:
-            ${text}
-% endfor
-% endif
 % if staged:
             // Lines of a run pass by the cache, but not the part of one at its end: that store waits for it.
             if (!coming) {
@@ -612,6 +602,11 @@ ${indent("\n".join(texts), "                ")}
         }
 % if edge:
         if (!(${masks.inside})) {
+% for text in asks[1:]:
+            if (asked) {
+${indent(text, "                ")}
+            }
+% endfor
             ${"at_edges[count++] = now" if listed else "has_edges = true"};
             continue;
         }

@@ -131,16 +131,29 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "groups"),
-    [("u8", [16] * 4), ("f16", [32] * 2), ("f32", [64])],
+    [("u8", [[16] * 4]), ("f16", [[16] * 2] * 2), ("f32", [[21], [21], [22]])],
 )
-def test_a_line_is_asked_for_once(dtype: str, groups: list[int]) -> None:
+def test_a_line_is_asked_for_once(dtype: str, groups: list[list[int]]) -> None:
+    """By tiles in turn that share it, and no more than `ASKED_LINES` at a time."""
     src, dst = (cf.MemoryDesc((2, 64, 56, 56), dtype, name) for name in ("bfyx", "byxf"))
     p = problem(src, dst)
     schedule = Schedule.parse("tile b16 c64 of 16 | a* b | ahead 16 | stream 64")
-    asks = render_schedule(p, schedule).source.partition("if (asks)")[2].partition("next_tile")[0]
-    assert [part.count("PREFETCH(") for part in re.split("if .turn", asks)] == (
-        [0, *groups] if groups[1:] else groups
-    )
+    source = render_schedule(p, schedule).source
+    asks = [text.partition("\n        }")[0] for text in source.split("        if (asked) {")[1:]]
+    parts = [re.split("if .turn", ask) for ask in asks]
+    turns = [part[len(part) > 1 :] for part in parts]
+    assert [[text.count("PREFETCH(") for text in texts] for texts in turns] == groups
+    assert len({*re.findall("PREFETCH.*;", source)}) == sum(map(sum, groups))
+
+
+def test_lines_that_are_claimed_are_asked_for_with_those_that_are_read() -> None:
+    src, dst = (cf.MemoryDesc((2, 64, 56, 56), "f32", name) for name in ("byxf", "bfyx"))
+    schedule = Schedule.parse("tile b16 c64 of 16 | a* c b | ahead 16 | ordinary")
+    source = render_schedule(problem(src, dst), schedule).source
+    asks = [text.partition("\n        }")[0] for text in source.split("        if (asked) {")[1:]]
+    counts = [(ask.count("PREFETCH("), ask.count("CLAIM(")) for ask in asks]
+    assert tuple(map(sum, zip(*counts, strict=True))) == (64, 64)
+    assert all(20 <= read + claimed <= 24 for read, claimed in counts)
 
 
 @pytest.mark.parametrize(("dtype", "last"), [("u8", {31}), ("f16", {31}), ("f32", {15, 31})])
