@@ -230,9 +230,9 @@ def listed(notation: str) -> tuple[str, ...]:
 
 def all_names() -> Iterator[str]:
     """Every listed name, clDNN's first."""
-    first = dict.fromkeys(listed("cldnn"))
-    yield from first
-    yield from (n for n in listed("onednn") if n not in first)
+    yield from listed("cldnn")
+    known = set(listed("cldnn"))
+    yield from (n for n in listed("onednn") if n not in known)
     yield from OPAQUE
 
 

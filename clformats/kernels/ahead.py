@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from textwrap import indent
 
 from ..problems.thresholds import ASKED_LINES, LINE_BYTES
@@ -19,7 +20,7 @@ Place = Callable[[TileVector, str, int], str]
 
 
 class LinesAhead:
-    """The statements that ask for lines; ``turned`` is the side whose words are taken apart."""
+    """The statements that ask for lines; ``turned``: the side with loops over elements of words."""
 
     def __init__(self, key: KernelKey, types: KernelConversion, turned: str, at: Place) -> None:
         self.key, self.types, self.turned, self.at = key, types, turned, at
@@ -37,26 +38,29 @@ class LinesAhead:
     def parts(self) -> list[str]:
         """What asks for the last elements of lines that a tile reads, or claims.
 
-        In parts of `ASKED_LINES`. Lines that are read are not looked up in tables. Where rows do
-        not begin with lines, the tile before has asked for the line that one begins in. Tiles that
-        share lines each ask for those of other rows.
+        In parts of at most `ASKED_LINES`, where a loop over the elements of words counts as one
+        line. Where rows do not begin with lines, the tile before has asked for the line that one
+        begins in. Tiles that share lines each ask for those of other rows; where such tiles do not
+        follow each other, the first asks for all. None are read ahead that tables have to find.
         """
         read = [] if self.key.tables else self._asked("PREFETCH", "ahead", "s")
         claimed = self._asked("CLAIM", "to_ahead", "d") if self.claims else []
-        each = max(1, -(-len(read) // self.key.lines_shared))
-        groups = [read[k : k + each] for k in range(0, len(read), each)]
-        parts = -(-(each + len(claimed)) // ASKED_LINES)
-        return [
-            "\n".join(
-                [text for k, group in enumerate(groups)
-                 for text in self._in_its_turn(k, _part(group, n, parts))]
-                + [*_part(claimed, n, parts)])
-            for n in range(parts)
-        ]  # fmt: skip
+        each = -(-len(read) // self.key.lines_shared)
+        groups = [read[k : k + each] for k in range(0, len(read), each or 1)]
+        count = each + len(claimed)
+        parts = max(1, -(-count // ASKED_LINES))
+        found = []
+        for first, end in pairwise(n * count // parts for n in range(parts + 1)):
+            texts = []
+            for k, group in enumerate(groups):
+                texts += self._in_its_turn(k, group[first:end])
+            texts += claimed[max(0, first - each) : max(0, end - each)]
+            found.append("\n".join(texts))
+        return found
 
     def _in_its_turn(self, number: int, texts: Sequence[str]) -> list[str]:
-        """Statements of the tile with this number of those that share lines."""
-        if self.key.lines_shared == 1:
+        """Statements for the tile with this number, of those that share lines."""
+        if self.key.lines_shared == 1 or not texts:
             return [*texts]
         return [f"if (turn == {number} * nest.follows) {{", *(f"    {t}" for t in texts), "}"]
 
@@ -75,12 +79,9 @@ class LinesAhead:
 
 def among(statements: Sequence[str], asks: Sequence[str]) -> list[str]:
     """The statements of a tile, and evenly among them those that ask for lines."""
-    parts, found = 1 + len(asks), [*_part(statements, 0, 1 + len(asks))]
-    for number, text in enumerate(asks, 1):
-        found += ["if (asked) {", indent(text, "    "), "}", *_part(statements, number, parts)]
+    parts = 1 + len(asks)
+    cuts = [n * len(statements) // parts for n in range(parts + 1)]
+    found = [*statements[: cuts[1]]]
+    for text, (first, end) in zip(asks, pairwise(cuts[1:]), strict=True):
+        found += ["if (asked) {", indent(text, "    "), "}", *statements[first:end]]
     return found
-
-
-def _part(whole: Sequence[str], number: int, parts: int) -> Sequence[str]:
-    """One of several parts that are as long as each other."""
-    return whole[number * len(whole) // parts : (number + 1) * len(whole) // parts]

@@ -42,9 +42,13 @@ class KernelKey:
 
     @property
     def lines_shared(self) -> int:
-        """How many tiles one after the other along the source read one line of each row."""
+        """How many tiles one after the other along the source read one line of each row.
+
+        1 where kernels do not make use of it.
+        """
         line, bits = 8 * LINE_BYTES, self.layout.read_run * self.types.read_bits
-        return line // bits if bits and line % bits == 0 and not self.layout.rolled else 1
+        shares = bits and line % bits == 0 and not (self.layout.rolled or self.tables)
+        return line // bits if shares else 1
 
 
 def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:

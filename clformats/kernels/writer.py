@@ -82,8 +82,8 @@ class _KernelWriter:
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
         ahead = LinesAhead(self.key, self.types, self.turned, self._at)
-        asks, held = ahead.parts(), self.rows if self.lines else ()
-        whole = among([*self._statements()], asks[1:])
+        first, *later = ahead.parts()
+        whole, held = among([*self._statements()], later), self.rows if self.lines else ()
         self.edge = True
         edge = [*self._statements()] if self.masks.asks else []
         count = max(1, len(self.rows))
@@ -99,7 +99,8 @@ class _KernelWriter:
             held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
             staged=self.staged, stage=STAGE_BYTES // self.nbytes, page_bytes=PAGE_BYTES,
             line=LINE_BYTES // self.nbytes,
-            asks=asks, shared=self.key.lines_shared, claims=ahead.claims,
+            first_asked=first, later_asked=later, shared=self.key.lines_shared,
+            claims=ahead.claims,
             read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),

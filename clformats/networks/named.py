@@ -100,6 +100,7 @@ def _parsed(name: str, rank: int | None) -> FormatName:
     try:
         return FormatName(name, Format(name, ndims=rank))
     except InvalidFormat as error:
+        error.__context__ = None  # it would keep what the callers hold
         return FormatName(name, None, error.with_traceback(None))
 
 

@@ -200,9 +200,10 @@ the TLB has places for. Published. Measured on a Zen 4, bf16 3x3 `yxio` to `oyxi
 whose tiles read 32 rows of 64 bytes in 31 pages: 0.56 of a copy with 16 tiles ahead, 0.75 with two.
 """
 ASKED_LINES = 24
-"""Lines that a tile asks for at once; more are asked for between its statements. A core fetches so
-many at a time, and reads wait for their turn. Measured on a Zen 4, PoCL and Intel's runtime (AVX2):
-16 tiles of 64 lines and more take 0.90 of the time, 0.54 at best; 38 of 25 to 49 take 0.99."""
+"""Lines that a tile asks for at once, at most; others are asked for between its statements. A core
+fetches so many at a time, and reads wait for their turn. Measured on a Zen 4, PoCL and Intel's
+runtime (AVX2): 16 tiles of 64 lines and more take 0.90 of the time, 0.54 at best; 38 of 25 to 49
+take 0.99."""
 BLOCKS = (4, 16)
 """Tiles of a block of the last loop but one. Chosen."""
 ITEM_BYTES = 32 << 10

@@ -142,7 +142,6 @@ class CostModel:
             return 1.0
         if store.staged:
             _, row = staged_tiles(self.p, tile, nest, store.staged)
-            # Nothing is read while a run is sent.
             each = weights.STAGED_BYTES * (1 + row * self.p.dtypes[1].nbytes / weights.STAGED_RUN)
             ends = weights.STAGED_ENDS
         elif store.lines:

@@ -574,6 +574,7 @@ ${indent(looked_up, "        ")}\
         }
         filled = following(&nest, filled);
 % endif
+        // A tile asks for some lines between its statements, when next is another tile.
         const bool asked = asks;
         ${types.begin("ahead", "src", "next.src")}
 % if claims:
@@ -584,7 +585,7 @@ ${indent(looked_up, "        ")}\
         const idx turn = next.src / ${read_run} % ${shared};
 % endif
         if (asked) {
-${indent(asks[0], "            ")}
+${indent(first_asked, "            ")}
 % for text in read_too:
             ${text}
 % endfor
@@ -602,11 +603,11 @@ ${indent(asks[0], "            ")}
         }
 % if edge:
         if (!(${masks.inside})) {
-% for text in asks[1:]:
+% if later_asked:
             if (asked) {
-${indent(text, "                ")}
+${indent("\n".join(later_asked), "                ")}
             }
-% endfor
+% endif
             ${"at_edges[count++] = now" if listed else "has_edges = true"};
             continue;
         }

@@ -17,6 +17,7 @@ from clformats.kernels.scheduled import render_schedule
 from clformats.kernels.source import IDLE_BYTES, idle
 from clformats.problems.computation import from_attr
 from clformats.problems.refine import problem, separate
+from clformats.problems.thresholds import ASKED_LINES
 from clformats.problems.traits import Traits
 from clformats.problems.words import in_words
 from clformats.schedule.layout import lay_out
@@ -129,6 +130,11 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
     assert len(sources) == 1
 
 
+def asked(source: str) -> list[str]:
+    """What tiles ask for at a time, part by part."""
+    return [text.partition("\n        }")[0] for text in source.split("        if (asked) {")[1:]]
+
+
 @pytest.mark.parametrize(
     ("dtype", "groups"),
     [("u8", [[16] * 4]), ("f16", [[16] * 2] * 2), ("f32", [[21], [21], [22]])],
@@ -136,13 +142,11 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
 def test_a_line_is_asked_for_once(dtype: str, groups: list[list[int]]) -> None:
     """By tiles in turn that share it, and no more than `ASKED_LINES` at a time."""
     src, dst = (cf.MemoryDesc((2, 64, 56, 56), dtype, name) for name in ("bfyx", "byxf"))
-    p = problem(src, dst)
     schedule = Schedule.parse("tile b16 c64 of 16 | a* b | ahead 16 | stream 64")
-    source = render_schedule(p, schedule).source
-    asks = [text.partition("\n        }")[0] for text in source.split("        if (asked) {")[1:]]
-    parts = [re.split("if .turn", ask) for ask in asks]
-    turns = [part[len(part) > 1 :] for part in parts]
-    assert [[text.count("PREFETCH(") for text in texts] for texts in turns] == groups
+    source = render_schedule(problem(src, dst), schedule).source
+    by_turn = [re.split("if .turn", part) for part in asked(source)]
+    counts = [[text.count("PREFETCH(") for text in part] for part in by_turn]
+    assert [[n for n in part if n] for part in counts] == groups
     assert len({*re.findall("PREFETCH.*;", source)}) == sum(map(sum, groups))
 
 
@@ -150,10 +154,23 @@ def test_lines_that_are_claimed_are_asked_for_with_those_that_are_read() -> None
     src, dst = (cf.MemoryDesc((2, 64, 56, 56), "f32", name) for name in ("byxf", "bfyx"))
     schedule = Schedule.parse("tile b16 c64 of 16 | a* c b | ahead 16 | ordinary")
     source = render_schedule(problem(src, dst), schedule).source
-    asks = [text.partition("\n        }")[0] for text in source.split("        if (asked) {")[1:]]
-    counts = [(ask.count("PREFETCH("), ask.count("CLAIM(")) for ask in asks]
+    counts = [(part.count("PREFETCH("), part.count("CLAIM(")) for part in asked(source)]
     assert tuple(map(sum, zip(*counts, strict=True))) == (64, 64)
-    assert all(20 <= read + claimed <= 24 for read, claimed in counts)
+    assert all(20 <= read + claimed <= ASKED_LINES for read, claimed in counts)
+
+
+def test_tiles_at_edges_ask_for_all_lines() -> None:
+    """What others ask for between their statements, they ask for before they wait."""
+    src, dst = (cf.MemoryDesc((2, 60, 56, 56), "f32", name) for name in ("bfyx", "b_fs_yx_fsv16"))
+    schedule = Schedule.parse("tile c32 d16 of 16 | a* b c | ahead 16 | ordinary")
+    source = render_schedule(problem(src, dst), schedule).source
+    before, _, after = source.partition("at_edges[count++] = now")
+    ask, at_edge, between = (set(re.findall("(?:PREFETCH|CLAIM).*;", text)) for text in (
+        asked(before)[0], before.rpartition("if (!(")[2], after))  # fmt: skip
+    assert at_edge == between
+    assert ask
+    assert at_edge
+    assert not ask & at_edge
 
 
 @pytest.mark.parametrize(("dtype", "last"), [("u8", {31}), ("f16", {31}), ("f32", {15, 31})])

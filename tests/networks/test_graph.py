@@ -12,6 +12,7 @@ import pytest
 
 import clformats as cf
 from clformats.networks import picture
+from clformats.networks.named import named
 from clformats.networks.rates import PROCESSOR
 from clformats.schedule.scheduled import ScheduledPlan
 
@@ -322,3 +323,15 @@ def test_a_picture_has_every_box_inside_and_none_upon_another() -> None:
         assert 0 <= y <= y + h <= height
     for (x, y, w, h), (u, v, a, b) in itertools.combinations(boxes, 2):
         assert x + w <= u or u + a <= x or y + h <= v or v + b <= y
+
+
+@pytest.mark.parametrize("text", ["nchww", "my own", "oihw|3"])
+def test_an_opaque_name_says_why_and_holds_no_frames(text: str) -> None:
+    """Also where it is read while another error is handled: frames keep tensors alive."""
+    try:
+        float(text)
+    except ValueError:
+        why = named(text).why
+    assert why
+    assert text in str(why)
+    assert (why.__context__, why.__cause__, why.__traceback__) == (None, None, None)
