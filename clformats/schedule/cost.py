@@ -14,6 +14,7 @@ from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
+from .line_buffer import LineBuffer
 from .nest import positions, rounds_of
 from .runs import (
     begins_blocks,
@@ -29,7 +30,7 @@ from .runs import (
     vectors,
 )
 from .schedule import Loop, Schedule, Tile
-from .stores import staged_tiles, whole_row
+from .stores import line_groups, staged_tiles, whole_row
 from .traffic import Traffic, by_stride, digits, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
@@ -85,8 +86,7 @@ class CostModel:
         if _shares_lines(p, schedule, counts, traits.compute_units):
             each += self._traffic[key][1].rows * weights.FALSE_SHARING_NS
         if schedule.store.lines:
-            kept = _lines(p, tile, "dst", run_of(p, tile, "dst"))
-            each += weights.KEPT_TILE_NS + kept * weights.KEPT_LINE_NS
+            each += _kept(p, tile, schedule.nest)
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = sum(tiles / rounds_of(schedule.nest, inner, counts) for inner in schedule.nest[-1:])
@@ -193,6 +193,15 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
 def _crossed(p: Problem, table: int, tile: Tile) -> float:
     """The steps of which one is looked up in a table: a third of a vector that crosses blocks."""
     return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
+
+
+def _kept(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:
+    """What a tile takes longer whose rows wait in a line buffer, with those of tiles in turn."""
+    run, nbytes = run_of(p, tile, "dst"), p.dtypes[1].nbytes
+    rows = prod(tile.extents) // run
+    held = LineBuffer(rows, run, nbytes).place(0, line_groups(p, tile, nest)) * nbytes
+    lines = _lines(p, tile, "dst", run)
+    return lines * weights.KEPT_LINE_NS + rows * held * weights.KEPT_ROW_NS / weights.STAGE_BYTES
 
 
 def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
