@@ -31,7 +31,7 @@ class Helpers:
     ``reads_halves``: half values are loaded as floats; ``fp64``: it computes in double precision;
     ``widens``: floats are made of these types; ``rounds``: values of the C type ``rounded_from``
     are rounded to this one; ``small``: all of them are numbers, and near enough to zero for one
-    addition to round them.
+    addition to round them; ``exact``: it holds each of them, so that nothing is rounded.
     """
 
     reads_halves: bool = False
@@ -40,6 +40,7 @@ class Helpers:
     rounds: DType | None = None
     rounded_from: str = "float"
     small: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +160,16 @@ class KernelConversion:
         src, dst = self.src_type, self.dst_type
         if self.moves_bits:
             return Helpers()
-        rounds = (_is_narrow(dst) and not self._is_upper_half) or self._rounds_to_bytes
         return Helpers(
             reads_halves=src.name == "f16",
             fp64="double" in (self.src, self.dst),
             widens=frozenset({src} if src.is_coded else ()),
-            rounds=dst if rounds else None,
+            rounds=dst if _is_narrow(dst) or self._rounds_to_bytes else None,
             rounded_from="double" if dst.name == "f16" and self.src == "double" else "float",
+            exact=not src.is_float
+            and dst.floating is not None
+            and src.bits <= dst.floating.mantissa + 1,
         )
-
-    @property
-    def _is_upper_half(self) -> bool:
-        """Whether bf16 holds each integer of the source: the lower half of its float is 0."""
-        t = self.src_type
-        return self.dst_type.name == "bf16" and not t.is_float and t.nbytes == 1
 
     @property
     def _rounds_to_bytes(self) -> bool:
@@ -287,8 +284,6 @@ class KernelConversion:
             wanted = found.rounded_from if _is_narrow(self.dst_type) else self.dst
             if loaded != wanted:
                 value = f"convert_{wanted}{n}({value})"
-            if self._is_upper_half:
-                return f"convert_ushort{n}(as_uint{n}({value}) >> 16)"
             return f"to_{found.rounds}_{n or 1}({value})" if found.rounds else value
         if self._rounds_to_bytes:
             return f"to_{self.dst_type.name}_{n or 1}({value})"
@@ -338,6 +333,18 @@ def as_bits(work: str, width: int) -> str:
     """The type of a vector's bits in as few words as it has: no compiler takes those apart."""
     words = {4: "uint", 8: "uint2", 16: "uint4"}
     return words.get(width * _NBYTES.get(work, 4), f"{work}{width}")
+
+
+def upper_half(value: str, n: str) -> str:
+    """The upper 16 bits of each of ``n`` lanes of 32 (empty for one).
+
+    >>> upper_half("bits", "4")
+    'convert_ushort4(bits >> 16)'
+    """
+    if n == "16":
+        # Intel's compiler narrows lanes that were shifted one by one, if they were integers before.
+        return f"(ushort16)(as_ushort16({value}.lo).odd, as_ushort16({value}.hi).odd)"
+    return f"convert_ushort{n}({value} >> 16)" if n else f"(ushort)({value} >> 16)"
 
 
 def swizzle(first: int, count: int) -> str:

@@ -1,7 +1,7 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
 <%!
 from textwrap import indent
-from clformats.kernels.types import as_bits, packed
+from clformats.kernels.types import as_bits, packed, upper_half
 %>\
 <%namespace name="codec" file="codec.mako"/>\
 <%namespace name="coded" file="coded.mako"/>\
@@ -28,18 +28,23 @@ static inline float${n} load_half${n}(__global const half *from)
 #endif
 % endif
 </%def>\
-<%def name="rounding(dtype, loaded, width, small=False)">\
+<%def name="rounding(dtype, loaded, width, small=False, exact=False)">\
 <% n, name = str(width) if width > 1 else "", dtype.name %>\
 % if name == "bf16":
+% if exact:
+// The upper half of a float: the lower one is 0.
+% else:
 // Round to nearest even; NaN keeps its sign and becomes quiet.
+% endif
 static inline ushort${n} to_bf16_${width}(float${n} x)
 {
     const uint${n} bits = as_uint${n}(x);
-    const uint${n} rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-% if width > 1:
-    return convert_ushort${n}(select(rounded, ((bits >> 16) & 0x8000u) | 0x7fc0u, isnan(x)));
+% if exact:
+    return ${upper_half("bits", n)};
 % else:
-    return (ushort)(isnan(x) ? (((bits >> 16) & 0x8000u) | 0x7fc0u) : rounded);
+    const uint${n} nan = (bits & 0x80000000u) | 0x7fc00000u, above = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const uint${n} rounded = ${"select(above, nan, isnan(x))" if n else "isnan(x) ? nan : above"};
+    return ${upper_half("rounded", n)};
 % endif
 }
 % elif dtype.is_coded:
@@ -123,7 +128,7 @@ ${coded.decode(dtype, width)}\
 % endfor
 % if h.rounds:
 % for width in sorted(set(widths)):
-${rounding(h.rounds, h.rounded_from, width, h.small)}\
+${rounding(h.rounds, h.rounded_from, width, h.small, h.exact)}\
 % endfor
 % endif
 % if vectors and aligned:
