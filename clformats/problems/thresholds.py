@@ -108,11 +108,13 @@ their time (Zen 4, PoCL, Intel's runtime with AVX2, and with AVX-512)."""
 KEPT_BYTES, KEPT_ENDS = 1.2, 18.0
 """Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
 row, which begins and ends within lines. Fitted."""
-KEPT_LINE_NS, KEPT_ROW_NS = 3.0, 8.0
-"""Nanoseconds more for each line of a tile whose rows wait there; and for each row, where the line
-buffers of all tiles in turn take `STAGE_BYTES`, which is the nearest cache. Fitted to 112 random
-reorders; 35 of 900 others have other plans, which take 0.95, 0.98 and 0.95 of their time (Zen 4,
-PoCL, Intel's runtime with AVX2, and with AVX-512)."""
+KEPT_LINE_NS = 3.0
+"""Nanoseconds more for each line of a tile whose rows wait there. Fitted."""
+KEPT_ROW_BYTES = 34
+"""Bytes that could move while a tile comes back to a row that waits there, if the buffers of all
+tiles in turn take `STAGE_BYTES`, as much as the nearest cache. Fitted to 112 random reorders; 39 of
+720 others have other plans, which take 0.93, 0.99 and 0.93 of their time (Zen 4, PoCL, Intel's
+runtime with AVX2, and with AVX-512)."""
 SAME_BANK = 512
 """Places so many bytes apart, times any whole number, are in few banks of memory and few sets of a
 cache. Measured with lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples of 64

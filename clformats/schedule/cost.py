@@ -86,7 +86,7 @@ class CostModel:
         if _shares_lines(p, schedule, counts, traits.compute_units):
             each += self._traffic[key][1].rows * weights.FALSE_SHARING_NS
         if schedule.store.lines:
-            each += _kept(p, tile, schedule.nest)
+            each += _lines(p, tile, "dst", run_of(p, tile, "dst")) * weights.KEPT_LINE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = sum(tiles / rounds_of(schedule.nest, inner, counts) for inner in schedule.nest[-1:])
@@ -119,6 +119,9 @@ class CostModel:
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
             moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
+        if store.lines:
+            held = _held(self.p, schedule.tile, schedule.nest)
+            moved += tiles * written.rows * held * weights.KEPT_ROW_BYTES
         moved += tiles * read.reread * weights.REREAD_BYTES
         moved += tiles * pages * weights.NEW_PAGE_BYTES
         return moved * self._byte_ns
@@ -195,13 +198,11 @@ def _crossed(p: Problem, table: int, tile: Tile) -> float:
     return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
 
 
-def _kept(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:
-    """What a tile takes longer whose rows wait in a line buffer, with those of tiles in turn."""
+def _held(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:
+    """The line buffers of all tiles in turn, as a share of what they may take."""
     run, nbytes = run_of(p, tile, "dst"), p.dtypes[1].nbytes
-    rows = prod(tile.extents) // run
-    held = LineBuffer(rows, run, nbytes).place(0, line_groups(p, tile, nest)) * nbytes
-    lines = _lines(p, tile, "dst", run)
-    return lines * weights.KEPT_LINE_NS + rows * held * weights.KEPT_ROW_NS / weights.STAGE_BYTES
+    buffer = LineBuffer(prod(tile.extents) // run, run, nbytes)
+    return buffer.place(0, line_groups(p, tile, nest)) * nbytes / weights.STAGE_BYTES
 
 
 def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
