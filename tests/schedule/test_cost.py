@@ -8,12 +8,14 @@ from math import inf
 import pytest
 
 import clformats as cf
+from clformats.problems import thresholds
 from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best, prefetch
+from clformats.schedule.stores import line_groups
 from clformats.schedule.traffic import Traffic, traffic
 
 CORES = Traits(compute_units=2, vector_bytes=64)
@@ -78,6 +80,34 @@ def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float
         return CostModel(problem(src, dst), CORES).seconds(Schedule.parse(text)) / width
 
     assert each(inputs) == pytest.approx(each(1028) * dearer, rel=0.1)
+
+
+def test_rows_that_wait_cost_as_much_as_all_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a tile, 16 rows of 256 bytes, are a page: of four tiles in turn they are four."""
+    src, dst = "f32:byxf:19x192x55x55", "u8:bfyx:19x192x55x55"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+
+    def seconds(nest: str, price: float) -> float:
+        monkeypatch.setattr(thresholds, "KEPT_ROW_BYTES", price)
+        text = f"tile b16 c64 of 16 | {nest} | ahead 4 | lines"
+        return CostModel(p, CORES).seconds(Schedule.parse(text))
+
+    def price(nest: str) -> float:
+        return seconds(nest, 34) - seconds(nest, 0)
+
+    assert price("a* b*6 b:4 c b") == pytest.approx(4 * price("a* b*6 b c"))
+
+
+@pytest.mark.parametrize(("src", "dst", "in_turn"), [
+    ("bf16:OIhw8i8o:512x700x5x5", "bf16:oyxi:512x700x5x5", False),
+    ("u8:bs_fs_yx_bsv16_fsv16:16x256x57x57", "u8:bfyx:16x256x57x57", True),
+])  # fmt: skip
+def test_tiles_take_turns_to_read_whole_lines(src: str, dst: str, in_turn: bool) -> None:
+    """One of 64 bytes is read at once anyway, of 16 with three others: the destination waits."""
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    found = best(p, CORES)
+    assert found.store.lines
+    assert (line_groups(p, found.tile, found.nest) > 1) is in_turn
 
 
 @pytest.mark.parametrize(("outputs", "tile", "lead"), [
