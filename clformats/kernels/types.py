@@ -166,9 +166,7 @@ class KernelConversion:
             widens=frozenset({src} if src.is_coded else ()),
             rounds=dst if _is_narrow(dst) or self._rounds_to_bytes else None,
             rounded_from="double" if dst.name == "f16" and self.src == "double" else "float",
-            exact=not src.is_float
-            and dst.floating is not None
-            and src.bits <= dst.floating.mantissa + 1,
+            exact=_holds(dst, src),
         )
 
     @property
@@ -294,6 +292,15 @@ class KernelConversion:
             return value
         low, high = (f"({self.dst}{n})({limit})" for limit in self.dst_type.limits)
         return f"clamp({value}, {low}, {high})"
+
+
+def _holds(dst: DType, src: DType) -> bool:
+    """Whether a type of floats has each value of a type of integers."""
+    there = dst.floating
+    if src.is_float or there is None or not there.signed:
+        return False
+    low, high = src.limits
+    return src.bits <= there.mantissa + 1 and max(-low, high) <= there.largest
 
 
 def _is_narrow(dtype: DType) -> bool:
