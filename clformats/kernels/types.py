@@ -31,7 +31,7 @@ class Helpers:
     ``reads_halves``: half values are loaded as floats; ``fp64``: it computes in double precision;
     ``widens``: floats are made of these types; ``rounds``: values of the C type ``rounded_from``
     are rounded to this one; ``small``: all of them are numbers, and near enough to zero for one
-    addition to round them; ``exact``: it holds each of them, so that nothing is rounded.
+    addition to round them; ``exact``: that type holds every integer of the source.
     """
 
     reads_halves: bool = False
@@ -343,13 +343,15 @@ def as_bits(work: str, width: int) -> str:
 
 
 def upper_half(value: str, n: str) -> str:
-    """The upper 16 bits of each of ``n`` lanes of 32 (empty for one).
+    """The upper 16 bits of each of ``n`` lanes of 32 (empty for one); ``value`` is a name.
 
     >>> upper_half("bits", "4")
     'convert_ushort4(bits >> 16)'
+    >>> upper_half("bits", "16")
+    '(ushort16)(as_ushort16(bits.lo).odd, as_ushort16(bits.hi).odd)'
     """
     if n == "16":
-        # Intel's compiler narrows lanes that were shifted one by one, if they were integers before.
+        # Intel's compiler narrows shifted lanes one by one, if they were integers before.
         return f"(ushort16)(as_ushort16({value}.lo).odd, as_ushort16({value}.hi).odd)"
     return f"convert_ushort{n}({value} >> 16)" if n else f"(ushort)({value} >> 16)"
 

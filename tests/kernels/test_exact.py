@@ -1,4 +1,4 @@
-"""Which kernels round: those whose destination does not hold every value of the source."""
+"""Which kernels round to floats, and how bf16 is rounded: each upper half of a float, NaN too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+import clformats as cf
 from clformats.kernels.types import conversion
 from clformats.tensors.dtypes import convert, from_codes
 from clformats.tensors.rows import ROWS, DType
+from tests.device_support import check_reorder
 
 INTEGERS = [t for t in ROWS if not t.is_float]
 FLOATS = [t for t in ROWS if t.floating is not None]
@@ -35,3 +37,12 @@ def test_nothing_is_rounded_that_fits(src: DType, dst: DType) -> None:
 def test_bf16_holds_bytes(src: str, exact: bool) -> None:
     types = {t.name: t for t in ROWS}
     assert conversion(types[src], types["bf16"]).helpers.exact is exact
+
+
+@pytest.mark.parametrize("low", [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF])
+def test_every_upper_half_of_a_float(low: int, stream: cf.Stream) -> None:
+    """Signs and payloads of NaN, infinities, what overflows, ties: in vectors and one by one."""
+    values = (np.arange(1 << 16, dtype=np.uint32) << 16 | np.uint32(low)).view(np.float32)
+    n = values.size
+    for src in (cf.MemoryDesc((n, 1), "f32", "ab"), cf.MemoryDesc((n, 1), "f32", strides=(2, 1))):
+        check_reorder(src, cf.MemoryDesc((n, 1), "bf16", "ab"), stream, array=values.reshape(n, 1))
