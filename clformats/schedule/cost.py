@@ -14,7 +14,6 @@ from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
-from .line_buffer import LineBuffer
 from .nest import positions, rounds_of
 from .runs import (
     begins_blocks,
@@ -30,7 +29,7 @@ from .runs import (
     vectors,
 )
 from .schedule import Loop, Schedule, Tile
-from .stores import line_groups, staged_tiles, whole_row
+from .stores import line_buffer, line_groups, staged_tiles, whole_row
 from .traffic import Traffic, by_stride, digits, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
@@ -200,9 +199,8 @@ def _crossed(p: Problem, table: int, tile: Tile) -> float:
 
 def _held(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:
     """The line buffers of all tiles in turn, as a share of what they may take."""
-    run, nbytes = run_of(p, tile, "dst"), p.dtypes[1].nbytes
-    buffer = LineBuffer(prod(tile.extents) // run, run, nbytes)
-    return buffer.place(0, line_groups(p, tile, nest)) * nbytes / weights.STAGE_BYTES
+    buffer = line_buffer(p, tile)
+    return buffer.place(0, line_groups(p, tile, nest)) * buffer.nbytes / weights.STAGE_BYTES
 
 
 def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:

@@ -111,11 +111,16 @@ def can_buffer_lines(p: Problem, tile: Tile, nest: Sequence[Loop]) -> bool:
 
     Of shorter ones some have a full line and some have none, which processors guess wrongly.
     """
-    run = run_of(p, tile, "dst")
-    rows, width = prod(tile.extents) // run, run * p.dtypes[1].nbytes
-    fits = rows <= MOST_ROWS and rows * width <= STAGE_BYTES // 4
-    buffer = LineBuffer(rows, run, p.dtypes[1].nbytes)
+    buffer = line_buffer(p, tile)
+    width = buffer.width * buffer.nbytes
+    fits = buffer.count <= MOST_ROWS and buffer.count * width <= STAGE_BYTES // 4
     return width >= LINE_BYTES and fits and line_groups(p, tile, nest) <= buffer.tiles
+
+
+def line_buffer(p: Problem, tile: Tile) -> LineBuffer:
+    """Where the rows of a tile wait."""
+    run = run_of(p, tile, "dst")
+    return LineBuffer(prod(tile.extents) // run, run, p.dtypes[1].nbytes)
 
 
 def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
