@@ -30,7 +30,7 @@ from .runs import (
 )
 from .schedule import Loop, Schedule, Tile
 from .stores import line_buffer, line_groups, staged_tiles, whole_row
-from .traffic import Traffic, by_stride, digits, new_pages, rows_of, traffic
+from .traffic import Traffic, by_stride, covered, digits, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
@@ -106,7 +106,7 @@ class CostModel:
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
-        lost = max(sparse, read.whole)
+        lost = max(sparse, read.whole) + (covered(self.p, schedule.tile) - 1) * weights.BESIDE_SHARE
         moved = self.elements * src * lost / 8
         stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
@@ -177,6 +177,8 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
               / (begins_blocks(p, t, steps) or _crossed(p, t, tile))
               for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
+    if _has_unlike_rows(p, tile):
+        parts = max(parts, tile.lanes * moving // weights.UNLIKE_BYTES)
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
     accesses: float = read * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
@@ -195,6 +197,13 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
 def _crossed(p: Problem, table: int, tile: Tile) -> float:
     """The steps of which one is looked up in a table: a third of a vector that crosses blocks."""
     return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
+
+
+def _has_unlike_rows(p: Problem, tile: Tile) -> bool:
+    """Whether vectors are made of rows shorter than they are, which do not divide each other."""
+    across = (crosses_blocks(p, table, tile.lanes) for table in range(len(p.tables)))
+    short = any(steps < tile.lanes for _, steps, _ in chain(p, "dst")[:1])
+    return bool(p.tables) and (short or not all(across))
 
 
 def _held(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:

@@ -22,6 +22,7 @@ from ..problems.thresholds import (
     MOST_ELEMENTS,
     MOST_VECTORS,
     OVERLAP,
+    PREFETCHED_PLACES,
     SAME_BANK,
     SHORT,
     STREAMED_LEAST,
@@ -141,14 +142,16 @@ def tiles(p: Problem) -> Iterator[Tile]:
                 continue  # Compilers are slow to put many short loads together.
             if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
-            loads = vectors(p, tile, "src")
-            if p.tables and not any(begins_blocks(p, t, sizes) or crosses_blocks(p, t, tile.lanes)
-                                    for t in range(len(p.tables))):  # fmt: skip
+            loads, tables = vectors(p, tile, "src"), range(len(p.tables))
+            begins = [begins_blocks(p, t, sizes) > 0 for t in tables]
+            if p.tables and not any(begins[t] or crosses_blocks(p, t, tile.lanes) for t in tables):
                 loads //= 4  # single elements
             both = loads + vectors(p, tile, "dst")
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
             wide = source_run == lanes and _has_two_lines_in_few_banks(p, tile)
+            # There is little to compile where nothing is looked up.
+            wide |= bool(begins) and all(begins)
             if wide or (p.nbytes >= STREAMED_LEAST and row_apart(p, tile) is not None):
                 limit = max(limit, 2 * MOST_VECTORS)
             if (not found or both <= limit) and stores_units(p, tile):
@@ -161,8 +164,8 @@ def _sizes(p: Problem, lanes: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The run of the source that is wanted, and the steps of each loop."""
     for source_run, stored_run in _wanted(p, lanes):
         found = extents(p, source_run, stored_run)
-        several = found, _covering(p, found), _of_blocks(p, found), _without_overlaps(p, found)
-        for sizes in dict.fromkeys(several):
+        several = _covering(p, found), _of_blocks(p, found, lanes), _without_overlaps(p, found)
+        for sizes in dict.fromkeys((found, *several)):
             yield source_run, sizes
 
 
@@ -203,24 +206,30 @@ def _without_overlaps(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _of_blocks(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def _of_blocks(p: Problem, sizes: tuple[int, ...], lanes: int) -> tuple[int, ...]:
     """The same with so many steps along tables that tiles begin with blocks of the source.
 
-    Where blocks of 3 are read for blocks of 16, a tile has 48 channels. Steps that fill vectors by
-    themselves gain nothing.
+    Where blocks of 3 are read for blocks of 16, a tile has 48 channels. Where this does not divide
+    the channels of a large tensor, it has all of them, of as many blocks as processors follow.
+    Others would read the lines of a block again for the next one. Nothing is looked up then that
+    other loops could share: they have no more steps than fit.
     """
-    found = [*sizes]
+    found, most = [*sizes], PREFETCHED_PLACES if p.nbytes >= STREAMED_LEAST else 0
     for number, table in enumerate(p.tables):
         steps = [n.steps_of(number) for n in p.nodes]
         if not any(steps):
             return sizes
-        outer = steps.index(max(steps))
-        every = table.jumps[-1][0] // gcd(table.jumps[-1][0], steps[outer])
-        found = [n.size.value if moved else taken
-                 for n, moved, taken in zip(p.nodes, steps, found, strict=True)]  # fmt: skip
-        if found[outer] % every or table.jumps[0][1] >= LANES[-1]:
+        outer, (block, _) = steps.index(max(steps)), table.jumps[-1]
+        every = block // gcd(block, steps[outer])
+        found = [n.size.value if along else taken
+                 for n, along, taken in zip(p.nodes, steps, found, strict=True)]  # fmt: skip
+        if found[outer] % every == 0:
+            found[outer] = every
+        elif (found[outer] - 1) * steps[outer] > most * block:
             return sizes
-        found[outer] = every
+        for k in (k for k, n in enumerate(steps) if not n):
+            while prod(found) > MOST_VECTORS * lanes and found[k] > 1 and not found[k] % 2:
+                found[k] //= 2
     return tuple(found)
 
 

@@ -190,13 +190,33 @@ def digits(p: Problem, side: str, steps: list[int]) -> list[int]:
         return steps
     found = [*steps]
     for t, table in enumerate(p.tables):
-        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes, steps, strict=True))
-        left, every = 1 + sum(m for m in moved if m > 0), [every for every, _ in table.jumps]
+        left, every = _along(p, t, steps), [every for every, _ in table.jumps]
         for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
             whole = large // small
             # Of blocks that are read for more than half, all lines are read.
             found.append(whole if 2 * left > whole else left)
             left = -(-left // whole)
+    return found
+
+
+def _along(p: Problem, table: int, steps: Sequence[int]) -> int:
+    """How many steps of a table there are, from the first to the last of so many of the loops."""
+    moved = (n.steps_of(table) * (k - 1) for n, k in zip(p.nodes, steps, strict=True))
+    return 1 + sum(m for m in moved if m > 0)
+
+
+@remembered
+def covered(p: Problem, tile: Tile) -> float:
+    """How many elements the blocks have that a tile reads a part of, for each that it takes.
+
+    Only where tables lead to them. Tiles of 32 channels take two of three parts of blocks of 48, or
+    the third and one of the next: the rest is fetched beside them, and again for other tiles.
+    """
+    found, steps = 1.0, [tile.steps(k) for k in range(len(p.nodes))]
+    for number, table in enumerate(p.tables):
+        taken, block = _along(p, number, steps), table.jumps[-1][0]
+        there = _along(p, number, [n.size.value for n in p.nodes])
+        found *= min(there, -(-taken // block) * block) / taken
     return found
 
 

@@ -12,11 +12,12 @@ from clformats.problems import thresholds
 from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
+from clformats.schedule.extents import tiles
 from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best, prefetch
 from clformats.schedule.stores import line_groups
-from clformats.schedule.traffic import Traffic, traffic
+from clformats.schedule.traffic import Traffic, covered, traffic
 
 CORES = Traits(compute_units=2, vector_bytes=64)
 PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16, begins=64)
@@ -51,6 +52,23 @@ def test_few_rows_in_few_banks_stay_open(apart: int, between: float, missed: int
 ])  # fmt: skip
 def test_runs_that_begin_anywhere_touch_parts_of_lines(run: int, begins: int, lines: float) -> None:
     assert replace(PLAIN, run=run, begins=begins).whole == pytest.approx(lines, rel=1e-3)
+
+
+@pytest.mark.parametrize(("tile", "share"), [
+    ("c16 e16", 3), ("c8 d2 e16", 3 / 2), ("b3 d2 e16", 1), ("b2 d2 e16", 6 / 4), ("b5 d2 e16", 1),
+])  # fmt: skip
+def test_parts_of_blocks_are_read_with_the_rest_of_them(tile: str, share: float) -> None:
+    """Blocks of 48 channels in parts of 16: a tile of two parts has a third one beside them."""
+    src, dst = "f32:aBcd48b:16x144x28x28", "f32:aBcd32b:16x144x28x28"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    assert covered(p, Schedule.parse(f"tile {tile} of 16 | a* | ahead 0 | ordinary").tile) == share
+
+
+def test_blocks_that_divide_each_other_are_read_once() -> None:
+    src, dst = "f32:aBcd64b:9x128x7x7", "f32:aBcd32b:9x128x7x7"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    assert not p.tables
+    assert all(covered(p, tile) == 1 for tile in tiles(p))
 
 
 def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:

@@ -253,7 +253,7 @@ def test_nothing_is_written_where_there_is_no_element(dims: tuple[int, int]) -> 
         ("f32:bfyx", "s8:byxf", 6),
         ("u8:byxf", "f32:b_fs_yx_fsv16", 15),
         ("f16:bfyx", "f16:bfyx", 3),
-        ("s32:aBcd24b", "s32:aBcd16b", 3),
+        ("s32:aBcd24b", "s32:aBcd16b", 6),
         ("s32:bfyx", "s32:bf8_xy16", 2),
     ],
 )

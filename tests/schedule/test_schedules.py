@@ -324,17 +324,20 @@ def test_a_tile_covers_few_blocks_that_end_within_a_run(
 
 @pytest.mark.parametrize(("src", "dst", "channels", "together"), [
     ("aBcd3b", "aBcd16b", 144, 48), ("aBcd16b", "aBcd3b", 144, 48),
-    ("aBcd18b", "aBcd16b", 144, 144),
-    ("aBcd3b", "aBcd16b", 160, 0), ("aBcd24b", "aBcd16b", 144, 0),
+    ("aBcd18b", "aBcd16b", 144, 144), ("aBcd24b", "aBcd16b", 144, 48),
+    ("aBcd48b", "aBcd32b", 192, 96), ("aBcd48b", "aBcd32b", 144, 160),
+    ("aBcd63b", "aBcd64b", 144, 192), ("aBcd63b", "aBcd64b", 1008, 1024),
+    ("aBcd3b", "aBcd16b", 160, 0), ("aBcd48b", "aBcd32b", 1000, 0),
 ])  # fmt: skip
 def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
     src: str, dst: str, channels: int, together: int
 ) -> None:
     """Of 3 and 16 channels 48 together: what lies in one block of the source is known then.
 
-    Other tiles look each step up. Of blocks of 24 and 16 these have eight channels.
+    All channels where 48 do not divide them, of 16 blocks of the source at most. Other tiles look
+    each step up, also of small tensors, whose sizes would each be a program.
     """
-    dims = (4, channels, 28, 29)
+    dims = (4, channels, 280, 290)
     a, b = (cf.MemoryDesc(dims, "f16", fmt) for fmt in (src, dst))
     p = problem(a, b)
     found = [t for t in tiles(p) if begins_blocks(p, 0, [t.steps(k) for k in range(len(p.nodes))])]
@@ -342,4 +345,5 @@ def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
     for tile in found:
         moved = (tile.steps(k) * n.steps_of(0) for k, n in enumerate(p.nodes) if n.table)
         assert max(moved) * p.tables[0].jumps[0][1] == together
-        assert len(lay_out(p, tile).loads) == runs.vectors(p, tile, "src") <= prod(tile.extents) / 6
+        loads = len(lay_out(p, tile).loads)
+        assert loads <= runs.vectors(p, tile, "src") <= prod(tile.extents) / 6
