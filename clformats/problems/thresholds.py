@@ -166,6 +166,12 @@ FEW_ELEMENTS = 64
 constants of the kernel: they select lanes of a vector, at no cost. Chosen."""
 MOST_LANES = 16
 """Of a vector. Published: OpenCL's longest."""
+APART_SHARE, APART_SHARE_OF_BYTES = 1 / 2, 2 / 3
+"""The share of a vector that rows of the source have to fill, so that each is loaded by itself:
+see `runs.row_apart`. Measured on a Zen 4: 28 reorders of batches of 9 to 15 and windows of 3 x 3 of
+16-bit elements take 0.93 of the time of vectors that go on from row to row (PoCL), 0.97 and 0.75
+(Intel's runtime with AVX-512, and with AVX2), of 32-bit ones 0.96 to 0.98. Bytes of 11 to 15 take
+0.65 to 1.07; of 9, whose lanes one instruction reaches, 1.0 to 1.4."""
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program.
 Chosen."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
 from ..problems.problem import Guard, Node, Problem, remembered
-from ..problems.thresholds import LINE_BYTES
+from ..problems.thresholds import APART_SHARE, APART_SHARE_OF_BYTES, LINE_BYTES
 from .schedule import Tile
 
 
@@ -25,12 +25,14 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
             for n, stride in zip(nodes, strides(nodes, side), strict=True)]  # fmt: skip
 
 
-def stored_steps(p: Problem, axis: int) -> int:
-    """Steps of a loop that have a place in the destination: 3 of a block of 16, where 3 are all."""
+def steps_on(p: Problem, axis: int, side: str) -> int:
+    """Steps of a loop that have a place on a side: 3 of a block of 16, where 3 are all."""
     node = p.nodes[axis]
     if node.guard is None or sum(n.guard == node.guard for n in p.nodes) > 1:
         return node.size.value
-    return min(node.size.value, -(-p.guards[node.guard].end.value // node.unit))
+    guard = p.guards[node.guard]
+    end = guard.hi.value if side == "src" else guard.end.value
+    return min(node.size.value, -(-end // node.unit))
 
 
 @remembered
@@ -49,7 +51,7 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
             break
         steps = p.nodes[axis].size.value
         if side == "dst" and counted:
-            steps = stored_steps(p, axis)
+            steps = steps_on(p, axis, "dst")
         found.append((axis, steps, reached))
         if steps == 1:
             break
@@ -191,9 +193,10 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
 def row_apart(p: Problem, tile: Tile) -> int | None:
     """The loop along rows of the source that are loaded by themselves; None where they go on.
 
-    Rows of more than a vector, but of no whole ones, that the destination takes apart, as those of
-    5 x 5 windows: the last vector of each overlaps the one before. So the shuffles of all rows are
-    alike; where vectors go on from row to row, each has others, of which compilers make slow ones.
+    Rows that the destination takes apart, of no whole vectors, such as 25 elements of 5 x 5 windows
+    or a batch of 14: the last vector of each overlaps the one before, or has lanes beyond the row.
+    So the shuffles of all rows are alike; where vectors go on from row to row, each has others, of
+    which compilers make slow ones. Rows of less than a vector fill most of it: see `APART_SHARE`.
     Not of elements that share bytes, inside which such rows would begin.
     """
     along = [chain(p, side)[:1] for side in ("src", "dst")]
@@ -201,8 +204,11 @@ def row_apart(p: Problem, tile: Tile) -> int | None:
     if p.tables or packed or not all(along) or along[0][0][0] == along[1][0][0]:
         return None
     axis, steps, _ = along[0][0]
-    is_apart = tile.steps(axis) == steps > tile.lanes and steps % tile.lanes
-    return axis if is_apart else None
+    row, has_bytes = steps_on(p, axis, "src"), min(t.nbytes for t in p.dtypes) == 1
+    if row not in strides(p.nodes, "src"):
+        row = steps  # Places without elements are between the rows.
+    fills = row > tile.lanes * (APART_SHARE_OF_BYTES if has_bytes else APART_SHARE)
+    return axis if tile.steps(axis) == steps and row % tile.lanes and fills else None
 
 
 def loaded_run(p: Problem, tile: Tile) -> int:

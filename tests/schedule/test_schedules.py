@@ -347,3 +347,29 @@ def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
         assert max(moved) * p.tables[0].jumps[0][1] == together
         loads = len(lay_out(p, tile).loads)
         assert loads <= runs.vectors(p, tile, "src") <= prod(tile.extents) / 6
+
+
+@pytest.mark.parametrize(("src", "dst", "dims", "rows"), [
+    ("f16:yxfb", "f16:b_fs_yx_fsv16", (14, 64, 99, 99), 14),
+    ("f16:yxfb", "f16:bs_fs_yx_bsv16_fsv16", (14, 64, 99, 99), 14),
+    ("f16:oiyx", "f16:OIhw16i16o", (640, 640, 3, 3), 9),
+    ("f32:oiyx", "f16:OIhw16i16o", (640, 640, 3, 3), 9),
+    ("u8:oiyx", "u8:OIhw16i16o", (640, 640, 3, 3), 0),
+    ("u8:yxfb", "u8:nChw8c", (11, 64, 99, 99), 11),
+    ("f16:yxfb", "f16:nChw8c", (8, 64, 99, 99), 0), ("f16:yxfb", "f16:nChw8c", (16, 64, 99, 99), 0),
+    ("f16:bfyx", "f16:byxf", (3000, 64, 5, 5), 25), ("u8:nChw16c", "u8:bfyx", (3, 14, 99, 99), 0),
+])  # fmt: skip
+def test_rows_that_fill_most_of_a_vector_are_loaded_by_themselves(
+    src: str, dst: str, dims: tuple[int, ...], rows: int
+) -> None:
+    """A batch of 14, windows of 9: each vector begins with a row, or ends with one.
+
+    Not bytes of windows, nor rows after which places of a block are empty.
+    """
+    (a, x), (b, y) = (text.split(":") for text in (src, dst))
+    p = problem(cf.MemoryDesc(dims, a, x), cf.MemoryDesc(dims, b, y))
+    found = [t for t in tiles(p) if t.lanes == 16 and runs.row_apart(p, t) is not None]
+    assert bool(found) == bool(rows)
+    for layout in (lay_out(p, t) for t in found):
+        loads = [[n for n in v.elements if n is not None] for v in layout.loads]
+        assert {len(some) for some in loads} == {min(rows, layout.lanes)}
