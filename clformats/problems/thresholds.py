@@ -210,7 +210,9 @@ cache. Published."""
 # --- which schedules are looked at ----------------------------------------------------------------
 
 AHEAD_BYTES = 16 << 10
-"""How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all. Fitted.
+"""How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all; twice as
+far where each tile is in other rows, as much as the nearest cache holds. Fitted. Measured on a
+Zen 4, tiles of 6 KB, as 25 elements of 64 filters: with 4 ahead 0.82 to 0.96 of the time of 16.
 """
 MOST_AHEAD = 16
 """The same in tiles, at the most. Fitted."""

@@ -103,13 +103,13 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> in
     None either where each tile would look up more places in tables: kernels of these have none.
 
     Processors follow rows themselves; where each tile is in other rows, it has to be early, but in
-    few pages.
+    few pages, and what was asked for has to stay in the nearest cache.
     """
     if p.nbytes < traits.stream_bytes or p.tables:
         return 0
-    if nest and nest[-1].axis not in going_on(p, tile, "src"):
-        return max(1, min(MOST_AHEAD, PAGES_AHEAD // pages(p, tile)))
     ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
+    if nest and nest[-1].axis not in going_on(p, tile, "src"):
+        return max(1, min(MOST_AHEAD, PAGES_AHEAD // pages(p, tile), max(4, 2 * ahead)))
     return max(4, min(MOST_AHEAD, ahead))
 
 

@@ -138,3 +138,19 @@ def test_the_prefetch_is_ahead_by_few_pages(outputs: int, tile: str, lead: int) 
     p = problem(src, dst)
     found = Schedule.parse(f"tile {tile} of 16 | a* b | ahead 0 | lines")
     assert prefetch(p, found.tile, found.nest, CORES) == lead
+
+
+@pytest.mark.parametrize(("tile", "nest", "lead"), [
+    ("c25 e16 of 16", "a* b d", 16), ("c25 e16 of 16", "a* d b", 10),
+    ("c25 d2 e16 of 16", "a* b d", 10), ("c25 d2 e16 of 16", "a* d b", 5),
+    ("c25 d4 e16 of 16", "a* b d", 4), ("c25 d4 e16 of 16", "a* d b", 4),
+])  # fmt: skip
+def test_the_prefetch_is_ahead_by_what_the_nearest_cache_holds(
+    tile: str, nest: str, lead: int
+) -> None:
+    """16 windows of 25 are 1.6 KB, 32 are 3.2: twice 16 KB where a tile is in other rows."""
+    src, dst = (cf.MemoryDesc((4096, 64, 5, 5), *to.split(":")) for to in
+                ("f32:oiyx", "f16:OIhw16o16i"))  # fmt: skip
+    p = problem(src, dst)
+    found = Schedule.parse(f"tile {tile} | {nest} | ahead 0 | ordinary")
+    assert prefetch(p, found.tile, found.nest, CORES) == lead
