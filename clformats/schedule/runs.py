@@ -193,20 +193,20 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
 def row_apart(p: Problem, tile: Tile) -> int | None:
     """The loop along rows of the source that are loaded by themselves; None where they go on.
 
-    Rows that the destination takes apart, of no whole vectors, such as 25 elements of 5 x 5 windows
-    or a batch of 14: the last vector of each overlaps the one before, or has lanes beyond the row.
-    So the shuffles of all rows are alike; where vectors go on from row to row, each has others, of
-    which compilers make slow ones. Rows of less than a vector fill most of it: see `APART_SHARE`.
-    Not of elements that share bytes, inside which such rows would begin.
+    Rows of no whole vectors whose next ones go to the same vectors of the destination, such as 25
+    elements of 5 x 5 windows or a batch of 14: the last vector of each overlaps the one before, or
+    has lanes beyond the row. So the shuffles of all rows are alike; where vectors go on from row to
+    row, each has others, of which compilers make slow ones. Rows of less than a vector fill most of
+    it: see `APART_SHARE`. Not of elements that share bytes, inside which such rows would begin.
     """
-    along = [chain(p, side)[:1] for side in ("src", "dst")]
-    packed = p.dtypes[0].is_packed
-    if p.tables or packed or not all(along) or along[0][0][0] == along[1][0][0]:
+    read, written = chain(p, "src"), chain(p, "dst")
+    if p.tables or p.dtypes[0].is_packed or not read or not written:
         return None
-    axis, steps, _ = along[0][0]
+    axis, steps, _ = read[0]
     row, has_bytes = steps_on(p, axis, "src"), min(t.nbytes for t in p.dtypes) == 1
-    if row not in strides(p.nodes, "src"):
-        row = steps  # Places without elements are between the rows.
+    all_strides, stored = strides(p.nodes, "src"), [k for k, _, at in written if at < tile.lanes]
+    if row not in all_strides or all_strides.index(row) not in stored:
+        return None
     fills = row > tile.lanes * (APART_SHARE_OF_BYTES if has_bytes else APART_SHARE)
     return axis if tile.steps(axis) == steps and row % tile.lanes and fills else None
 
