@@ -83,10 +83,6 @@ BESIDE_SHARE = 0.5
 24 of 42 reorders between blocks that do not divide each other have other plans than without it,
 with the tiles of whole blocks that it asks for; these take 0.84, 0.82 and 0.80 of their time
 (Zen 4, PoCL, Intel's runtime with AVX-512, and with AVX2)."""
-UNLIKE_BYTES = 32
-"""The bytes of a vector that is shuffled at once where all shuffles are unlike, as of rows of 3:
-each loads its indices. Measured: f32 `aBcd16b` to `aBcd3b` with 8 lanes takes 0.73 to 0.78 of its
-time with 16 where registers have 64 bytes."""
 TOUCHED_LINE_NS = 3.0
 """Nanoseconds for a cache line that a tile touches. Fitted."""
 TOUCHED_LINES = 48
@@ -172,6 +168,9 @@ see `runs.row_apart`. Measured on a Zen 4: 28 reorders of batches of 9 to 15 and
 16-bit elements take 0.93 of the time of vectors that go on from row to row (PoCL), 0.97 and 0.75
 (Intel's runtime with AVX-512, and with AVX2), of 32-bit ones 0.96 to 0.98. Bytes of 11 to 15 take
 0.65 to 1.07; of 9, whose lanes one instruction reaches, 1.0 to 1.4."""
+FEW_PATTERNS = 4
+"""Shuffles that recur after so many vectors are alike. Measured: rows of 12 in vectors of 16 take
+0.95 to 1.18 of the time by themselves, and of 3 and 6 in vectors of 8 0.95 to 1.07."""
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program.
 Chosen."""

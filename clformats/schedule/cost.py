@@ -21,9 +21,11 @@ from .runs import (
     common,
     crosses_blocks,
     footprint,
+    has_unlike_rows,
     is_settled,
     is_shifted,
     moved,
+    row_apart,
     run_of,
     turns,
     vectors,
@@ -177,8 +179,9 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
               / (begins_blocks(p, t, steps) or _crossed(p, t, tile))
               for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
-    if _has_unlike_rows(p, tile):
-        parts = max(parts, tile.lanes * moving // weights.UNLIKE_BYTES)
+    if _is_unlike(p, tile):
+        # Such shuffles cross the halves of a register, and load their indices.
+        parts = max(parts, 2 * tile.lanes * moving // traits.vector_bytes)
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
     accesses: float = read * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
@@ -199,11 +202,12 @@ def _crossed(p: Problem, table: int, tile: Tile) -> float:
     return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
 
 
-def _has_unlike_rows(p: Problem, tile: Tile) -> bool:
-    """Whether vectors are made of rows shorter than they are, which do not divide each other."""
-    across = (crosses_blocks(p, table, tile.lanes) for table in range(len(p.tables)))
-    short = any(steps < tile.lanes for _, steps, _ in chain(p, "dst")[:1])
-    return bool(p.tables) and (short or not all(across))
+def _is_unlike(p: Problem, tile: Tile) -> bool:
+    """Whether vectors are made of rows that do not divide them, each by shuffles of its own."""
+    if p.tables:
+        across = (crosses_blocks(p, table, tile.lanes) for table in range(len(p.tables)))
+        return any(steps < tile.lanes for _, steps, _ in chain(p, "dst")[:1]) or not all(across)
+    return has_unlike_rows(p, tile) and row_apart(p, tile) is None
 
 
 def _held(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:

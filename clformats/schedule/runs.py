@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
 from ..problems.problem import Guard, Node, Problem, remembered
-from ..problems.thresholds import APART_SHARE, APART_SHARE_OF_BYTES, LINE_BYTES
+from ..problems.thresholds import APART_SHARE, APART_SHARE_OF_BYTES, FEW_PATTERNS, LINE_BYTES
 from .schedule import Tile
 
 
@@ -193,22 +193,41 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
 def row_apart(p: Problem, tile: Tile) -> int | None:
     """The loop along rows of the source that are loaded by themselves; None where they go on.
 
-    Rows of no whole vectors whose next ones go to the same vectors of the destination, such as 25
-    elements of 5 x 5 windows or a batch of 14: the last vector of each overlaps the one before, or
-    has lanes beyond the row. So the shuffles of all rows are alike; where vectors go on from row to
-    row, each has others, of which compilers make slow ones. Rows of less than a vector fill most of
-    it: see `APART_SHARE`. Not of elements that share bytes, inside which such rows would begin.
+    The last vector of a row overlaps the one before, or has lanes beyond the row. So the shuffles
+    of all rows are alike, such as those of 5 x 5 windows or a batch of 14. Rows of less than a
+    vector are `unlike_rows` that fill most of it: see `APART_SHARE`. Not of elements that share
+    bytes, inside which such rows would begin.
+    """
+    row, has_bytes = odd_row(p, tile), min(t.nbytes for t in p.dtypes) == 1
+    fills = row > tile.lanes * (APART_SHARE_OF_BYTES if has_bytes else APART_SHARE)
+    apart = row > tile.lanes or (fills and has_unlike_rows(p, tile))
+    return chain(p, "src")[0][0] if apart and not p.dtypes[0].is_packed else None
+
+
+def odd_row(p: Problem, tile: Tile) -> int:
+    """The elements of the source's rows, where a tile takes whole ones of no whole vectors; else 0.
+
+    Rows that the destination takes apart, and that go on: not those of blocks with empty places.
     """
     read, written = chain(p, "src"), chain(p, "dst")
-    if p.tables or p.dtypes[0].is_packed or not read or not written:
-        return None
+    if p.tables or not read or not written or read[0][0] == written[0][0]:
+        return 0
     axis, steps, _ = read[0]
-    row, has_bytes = steps_on(p, axis, "src"), min(t.nbytes for t in p.dtypes) == 1
-    all_strides, stored = strides(p.nodes, "src"), [k for k, _, at in written if at < tile.lanes]
-    if row not in all_strides or all_strides.index(row) not in stored:
-        return None
-    fills = row > tile.lanes * (APART_SHARE_OF_BYTES if has_bytes else APART_SHARE)
-    return axis if tile.steps(axis) == steps and row % tile.lanes and fills else None
+    row = steps_on(p, axis, "src")
+    row = row if row in strides(p.nodes, "src") else steps
+    return row if tile.steps(axis) == steps and row % tile.lanes else 0
+
+
+def has_unlike_rows(p: Problem, tile: Tile) -> bool:
+    """Whether a vector of the destination has elements of several rows that go on: see `odd_row`.
+
+    Where vectors of the source go on from row to row, each has shuffles of its own then, of which
+    compilers make slow ones. Rows of 3 and 6 have few: these recur after three vectors.
+    """
+    row, along = odd_row(p, tile), strides(p.nodes, "src")
+    stored = [k for k, _, at in chain(p, "dst") if at < tile.lanes]
+    recurs = row <= FEW_PATTERNS * gcd(row, tile.lanes)
+    return row in along and along.index(row) in stored and not recurs
 
 
 def loaded_run(p: Problem, tile: Tile) -> int:

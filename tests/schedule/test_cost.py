@@ -154,3 +154,15 @@ def test_the_prefetch_is_ahead_by_what_the_nearest_cache_holds(
     p = problem(src, dst)
     found = Schedule.parse(f"tile {tile} | {nest} | ahead 0 | ordinary")
     assert prefetch(p, found.tile, found.nest, CORES) == lead
+
+
+@pytest.mark.parametrize(("batch", "vector_bytes", "lanes"), [
+    (7, 32, 8), (7, 64, 16), (8, 32, 16), (6, 32, 16),
+])  # fmt: skip
+def test_rows_inside_vectors_shuffle_halves_of_registers(
+    batch: int, vector_bytes: int, lanes: int
+) -> None:
+    """Seven 16-bit elements of each row: 16 lanes are two parts where registers have 32 bytes."""
+    dims = (batch, 64, 224, 112)
+    p = problem(cf.MemoryDesc(dims, "bf16", "yxfb"), cf.MemoryDesc(dims, "bf16", "nChw8c"))
+    assert best(p, replace(CORES, vector_bytes=vector_bytes)).tile.lanes == lanes

@@ -358,6 +358,7 @@ def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
     ("u8:ioyx", "u8:OIhw16i16o", (640, 640, 3, 3), 0),
     ("u8:yxfb", "u8:nChw8c", (11, 64, 99, 99), 11),
     ("f16:yxfb", "f16:nChw8c", (8, 64, 99, 99), 0), ("f16:yxfb", "f16:nChw8c", (16, 64, 99, 99), 0),
+    ("f16:yxfb", "f16:nChw8c", (12, 64, 99, 99), 0),
     ("f16:bfyx", "f16:byxf", (3000, 64, 5, 5), 25), ("u8:nChw16c", "u8:bfyx", (3, 14, 99, 99), 0),
 ])  # fmt: skip
 def test_rows_that_fill_most_of_a_vector_are_loaded_by_themselves(
@@ -366,7 +367,7 @@ def test_rows_that_fill_most_of_a_vector_are_loaded_by_themselves(
     """A batch of 14, windows of 9: each vector begins with a row, or ends with one.
 
     Not bytes of windows, nor rows after which places of a block are empty, nor windows of inputs
-    where a vector has outputs: their shuffles are alike as they go on.
+    where a vector has outputs, nor a batch of 12: their shuffles are alike as they go on.
     """
     (a, x), (b, y) = (text.split(":") for text in (src, dst))
     p = problem(cf.MemoryDesc(dims, a, x), cf.MemoryDesc(dims, b, y))
