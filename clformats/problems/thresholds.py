@@ -169,8 +169,8 @@ see `runs.row_apart`. Measured on a Zen 4: 28 reorders of batches of 9 to 15 and
 (Intel's runtime with AVX-512, and with AVX2), of 32-bit ones 0.96 to 0.98. Bytes of 11 to 15 take
 0.65 to 1.07; of 9, whose lanes one instruction reaches, 1.0 to 1.4."""
 FEW_PATTERNS = 4
-"""Shuffles that recur after so many vectors are alike. Measured: rows of 12 in vectors of 16 take
-0.95 to 1.18 of the time by themselves, and of 3 and 6 in vectors of 8 0.95 to 1.07."""
+"""Shuffles that recur after at most so many vectors are alike. Measured: rows of 12 in vectors of
+16 take 0.95 to 1.18 of the time by themselves, and of 3 and 6 in vectors of 8 0.95 to 1.07."""
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program.
 Chosen."""
@@ -210,8 +210,9 @@ cache. Published."""
 
 AHEAD_BYTES = 16 << 10
 """How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all; twice as
-far where each tile is in other rows, as much as the nearest cache holds. Fitted. Measured on a
-Zen 4, tiles of 6 KB, as 25 elements of 64 filters: with 4 ahead 0.82 to 0.96 of the time of 16.
+far where each tile is in other rows, as much as the nearest cache holds, or four tiles. Fitted.
+Measured on a Zen 4, tiles of 6 KB, as 25 elements of 64 filters: with 4 ahead 0.82 to 0.96 of the
+time of 16.
 """
 MOST_AHEAD = 16
 """The same in tiles, at the most. Fitted."""

@@ -203,7 +203,11 @@ def _crossed(p: Problem, table: int, tile: Tile) -> float:
 
 
 def _is_unlike(p: Problem, tile: Tile) -> bool:
-    """Whether vectors are made of rows that do not divide them, each by shuffles of its own."""
+    """Whether vectors are made of several rows, each by shuffles of its own.
+
+    Of tables, of which rows of the source or of the destination are shorter than a vector; others
+    by `has_unlike_rows`.
+    """
     if p.tables:
         across = (crosses_blocks(p, table, tile.lanes) for table in range(len(p.tables)))
         return any(steps < tile.lanes for _, steps, _ in chain(p, "dst")[:1]) or not all(across)

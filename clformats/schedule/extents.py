@@ -151,8 +151,8 @@ def tiles(p: Problem) -> Iterator[Tile]:
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
             wide = source_run == lanes and _has_two_lines_in_few_banks(p, tile)
             # There is little to compile where nothing is looked up.
-            wide |= bool(begins) and all(begins)
-            if wide or (p.nbytes >= STREAMED_LEAST and row_apart(p, tile) is not None):
+            plain = bool(begins) and all(begins)
+            if wide or plain or (p.nbytes >= STREAMED_LEAST and row_apart(p, tile) is not None):
                 limit = max(limit, 2 * MOST_VECTORS)
             if (not found or both <= limit) and stores_units(p, tile):
                 first = first or both
@@ -210,9 +210,9 @@ def _of_blocks(p: Problem, sizes: tuple[int, ...], lanes: int) -> tuple[int, ...
     """The same with so many steps along tables that tiles begin with blocks of the source.
 
     Where blocks of 3 are read for blocks of 16, a tile has 48 channels. Where this does not divide
-    the channels of a large tensor, it has all of them, of as many blocks as processors follow.
-    Others would read the lines of a block again for the next one. Nothing is looked up then that
-    other loops could share: they have no more steps than fit.
+    the channels of a large tensor, it has all of them, of as many blocks as processors follow. A
+    tile of a part of a block would read its lines again for the next part. Loops without tables
+    have no more steps than fit into `MOST_VECTORS`: nothing is looked up that they could share.
     """
     found, most = [*sizes], PREFETCHED_PLACES if p.nbytes >= STREAMED_LEAST else 0
     for number, table in enumerate(p.tables):
@@ -227,9 +227,11 @@ def _of_blocks(p: Problem, sizes: tuple[int, ...], lanes: int) -> tuple[int, ...
             found[outer] = every
         elif (found[outer] - 1) * steps[outer] > most * block:
             return sizes
-        for k in (k for k, n in enumerate(steps) if not n):
-            while prod(found) > MOST_VECTORS * lanes and found[k] > 1 and not found[k] % 2:
-                found[k] //= 2
+    for k in (k for k, n in enumerate(p.nodes) if p.tables and not n.table):
+        while prod(found) > MOST_VECTORS * lanes and not found[k] % 2:
+            if not is_legal_extent(p, k, found[k] // 2):
+                break
+            found[k] //= 2
     return tuple(found)
 
 

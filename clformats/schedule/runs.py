@@ -26,13 +26,16 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 
 
 def steps_on(p: Problem, axis: int, side: str) -> int:
-    """Steps of a loop that have a place on a side: 3 of a block of 16, where 3 are all."""
+    """Steps of a loop that are elements of the source, or have a place in the destination.
+
+    Of a block of 16 these are 3, where the dimension has 3.
+    """
     node = p.nodes[axis]
     if node.guard is None or sum(n.guard == node.guard for n in p.nodes) > 1:
         return node.size.value
     guard = p.guards[node.guard]
-    end = guard.hi.value if side == "src" else guard.end.value
-    return min(node.size.value, -(-end // node.unit))
+    there = guard.hi.value - guard.lo.value if side == "src" else guard.end.value
+    return min(node.size.value, -(-there // node.unit))
 
 
 @remembered
@@ -193,10 +196,10 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
 def row_apart(p: Problem, tile: Tile) -> int | None:
     """The loop along rows of the source that are loaded by themselves; None where they go on.
 
-    The last vector of a row overlaps the one before, or has lanes beyond the row. So the shuffles
-    of all rows are alike, such as those of 5 x 5 windows or a batch of 14. Rows of less than a
-    vector are `unlike_rows` that fill most of it: see `APART_SHARE`. Not of elements that share
-    bytes, inside which such rows would begin.
+    The last vector of a row overlaps the one before, or has lanes beyond the row. So each row has
+    the same shuffles: of a window of 5 x 5, or of a batch of 14. Rows of less than a vector fill
+    most of it, see `APART_SHARE`, and would each have others: `has_unlike_rows`. Not of elements
+    that share bytes, inside which such rows would begin.
     """
     row, has_bytes = odd_row(p, tile), min(t.nbytes for t in p.dtypes) == 1
     fills = row > tile.lanes * (APART_SHARE_OF_BYTES if has_bytes else APART_SHARE)
@@ -207,27 +210,28 @@ def row_apart(p: Problem, tile: Tile) -> int | None:
 def odd_row(p: Problem, tile: Tile) -> int:
     """The elements of the source's rows, where a tile takes whole ones of no whole vectors; else 0.
 
-    Rows that the destination takes apart, and that go on: not those of blocks with empty places.
+    Rows that the destination takes apart, and after which the next one begins.
     """
     read, written = chain(p, "src"), chain(p, "dst")
     if p.tables or not read or not written or read[0][0] == written[0][0]:
         return 0
     axis, steps, _ = read[0]
     row = steps_on(p, axis, "src")
-    row = row if row in strides(p.nodes, "src") else steps
-    return row if tile.steps(axis) == steps and row % tile.lanes else 0
+    goes_on = row in strides(p.nodes, "src")
+    return row if goes_on and tile.steps(axis) == steps and row % tile.lanes else 0
 
 
 def has_unlike_rows(p: Problem, tile: Tile) -> bool:
     """Whether a vector of the destination has elements of several rows that go on: see `odd_row`.
 
     Where vectors of the source go on from row to row, each has shuffles of its own then, of which
-    compilers make slow ones. Rows of 3 and 6 have few: these recur after three vectors.
+    compilers make slow ones. Those recur after ``row / gcd(row, lanes)`` vectors: `FEW_PATTERNS`.
     """
     row, along = odd_row(p, tile), strides(p.nodes, "src")
-    stored = [k for k, _, at in chain(p, "dst") if at < tile.lanes]
-    recurs = row <= FEW_PATTERNS * gcd(row, tile.lanes)
-    return row in along and along.index(row) in stored and not recurs
+    if row <= FEW_PATTERNS * gcd(row, tile.lanes):
+        return False
+    after = along.index(row)
+    return any(k == after and at < tile.lanes and tile.steps(k) > 1 for k, _, at in chain(p, "dst"))
 
 
 def loaded_run(p: Problem, tile: Tile) -> int:

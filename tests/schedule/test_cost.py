@@ -12,7 +12,6 @@ from clformats.problems import thresholds
 from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
-from clformats.schedule.extents import tiles
 from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best, prefetch
@@ -62,13 +61,6 @@ def test_parts_of_blocks_are_read_with_the_rest_of_them(tile: str, share: float)
     src, dst = "f32:aBcd48b:16x144x28x28", "f32:aBcd32b:16x144x28x28"
     p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
     assert covered(p, Schedule.parse(f"tile {tile} of 16 | a* | ahead 0 | ordinary").tile) == share
-
-
-def test_blocks_that_divide_each_other_are_read_once() -> None:
-    src, dst = "f32:aBcd64b:9x128x7x7", "f32:aBcd32b:9x128x7x7"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
-    assert not p.tables
-    assert all(covered(p, tile) == 1 for tile in tiles(p))
 
 
 def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:
