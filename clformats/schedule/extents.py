@@ -214,6 +214,8 @@ def _of_blocks(p: Problem, sizes: tuple[int, ...], lanes: int) -> tuple[int, ...
     tile of a part of a block would read its lines again for the next part. Loops without tables
     have no more steps than fit into `MOST_VECTORS`: nothing is looked up that they could share.
     """
+    if not p.tables:
+        return sizes
     found, most = [*sizes], PREFETCHED_PLACES if p.nbytes >= STREAMED_LEAST else 0
     for number, table in enumerate(p.tables):
         steps = [n.steps_of(number) for n in p.nodes]
@@ -227,10 +229,9 @@ def _of_blocks(p: Problem, sizes: tuple[int, ...], lanes: int) -> tuple[int, ...
             found[outer] = every
         elif (found[outer] - 1) * steps[outer] > most * block:
             return sizes
-    for k in (k for k, n in enumerate(p.nodes) if p.tables and not n.table):
-        while prod(found) > MOST_VECTORS * lanes and not found[k] % 2:
-            if not is_legal_extent(p, k, found[k] // 2):
-                break
+    for k in (k for k, n in enumerate(p.nodes) if not n.table):
+        while (prod(found) > MOST_VECTORS * lanes and not found[k] % 2
+               and is_legal_extent(p, k, found[k] // 2)):  # fmt: skip
             found[k] //= 2
     return tuple(found)
 

@@ -193,6 +193,7 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
     return max(1, run)
 
 
+@remembered
 def row_apart(p: Problem, tile: Tile) -> int | None:
     """The loop along rows of the source that are loaded by themselves; None where they go on.
 
