@@ -63,8 +63,18 @@ class CostModel:
         counts, each = self._of_tile(tile)
         core = prod(counts) * (each + weights.TILE_NS) / self.traits.compute_units
         moved = self.elements * sum(self.bits) / 8
-        busy = _together(core, moved * self._byte_ns) + weights.ITEM_NS
+        busy = _together(core, moved * self._byte_ns, self._exposed(tile)) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
+
+    def _exposed(self, tile: Tile) -> float:
+        """The share of shuffles that memory does not hide, or the reverse.
+
+        Memory outside the caches hides less of a large tile, or is hidden less by it.
+        """
+        if not self.is_large:
+            return weights.EXPOSED_CACHED
+        nbytes = prod(tile.extents) * sum(self.bits) / 8
+        return min(1.0, weights.EXPOSED_SHARE + nbytes / weights.EXPOSED_BYTES)
 
     @property
     def _byte_ns(self) -> float:
@@ -96,7 +106,8 @@ class CostModel:
         memory = self._memory(schedule, tiles, self._traffic[key])
         # Some cores wait for the last one.
         waits = -(-items // units) * units / items
-        return (_together(core, memory) * waits + items * weights.ITEM_NS / units) * 1e-9
+        busy = _together(core, memory, self._exposed(tile)) * waits
+        return (busy + items * weights.ITEM_NS / units) * 1e-9
 
     def _memory(
         self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic, float]
@@ -159,9 +170,9 @@ class CostModel:
         return each + ends * 8 * LINE_BYTES / (row * self.p.dtypes[1].bits)
 
 
-def _together(core: float, memory: float) -> float:
-    """What is done at the same time is not quite free."""
-    return max(core, memory) + min(core, memory) / 4
+def _together(core: float, memory: float, exposed: float) -> float:
+    """The time of both: the longer hides the shorter but for the exposed share of it."""
+    return max(core, memory) + min(core, memory) * exposed
 
 
 def _core(p: Problem, tile: Tile, traits: Traits) -> float:
@@ -191,7 +202,8 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
         rows, *_ = rows_of(digits(p, "src", steps), by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
     touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
-    touched += max(0, touched - weights.TOUCHED_LINES)
+    if p.nbytes < traits.stream_bytes:
+        touched += max(0, touched - weights.TOUCHED_LINES)
     shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)
     return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS

@@ -108,6 +108,27 @@ def test_rows_that_wait_cost_as_much_as_all_buffers(monkeypatch: pytest.MonkeyPa
     assert price("a* b*6 b:4 c b") == pytest.approx(4 * price("a* b*6 b c"))
 
 
+@pytest.mark.parametrize(("streamed_bytes", "dearer"), [(1 << 20, 2.0), (1 << 30, 0.0)])
+def test_larger_tiles_hide_less(
+    streamed_bytes: int, dearer: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice the bytes of a tile expose twice as much, but where caches hold what is moved."""
+    src, dst = "f32:bfyx:16x64x112x112", "f32:byxf:16x64x112x112"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    traits = replace(CORES, streamed_bytes=streamed_bytes)
+
+    def price(width: int) -> float:
+        schedule = Schedule.parse(f"tile b{width} c16 of 8 | a* c*2 c b | ahead 0 | ordinary")
+        found = []
+        for nbytes in (32 << 10, 32 << 30):
+            monkeypatch.setattr(thresholds, "EXPOSED_BYTES", nbytes)
+            found.append(CostModel(p, traits).seconds(schedule))
+        return found[0] - found[1]
+
+    assert price(32) == pytest.approx(dearer * price(16), rel=0.15)
+    assert (price(16) > 0) is (dearer > 0)
+
+
 @pytest.mark.parametrize(("src", "dst", "in_turn"), [
     ("bf16:OIhw8i8o:512x700x5x5", "bf16:oyxi:512x700x5x5", False),
     ("u8:bs_fs_yx_bsv16_fsv16:16x256x57x57", "u8:bfyx:16x256x57x57", True),
