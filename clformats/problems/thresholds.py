@@ -71,8 +71,8 @@ pages in turn take 3 ns each on a Zen 3 where there are 64 pages, 4.5 with 1,024
 of each of 1,024 pages in turn at 0.34 of a copy, 256 bytes at 0.54."""
 NEW_PAGE_BYTES = 300
 """What could be read in the time that it takes to find the address of another page of the source.
-Fitted: with 100 the model orders 2 of 100 pairs of schedules less right on a Zen 3 and a Zen 4, on
-a Zen 5 as many."""
+Fitted: with 100 the model orders 2 of 100 pairs of schedules fewer rightly on a Zen 3 and a Zen 4,
+and as many on a Zen 5."""
 BYTE_NS = 0.1
 """Nanoseconds for a byte from or to memory. Fitted."""
 CACHED = 0.2
@@ -88,6 +88,9 @@ with the tiles of whole blocks that it asks for; these take 0.84, 0.82 and 0.80 
 (Zen 4, PoCL, Intel's runtime with AVX-512, and with AVX2)."""
 TOUCHED_LINE_NS = 3.0
 """Nanoseconds for a cache line that a tile touches. Fitted."""
+TOUCHED_LINES = 48
+"""Lines of a tile from which on one costs twice that where caches hold what is moved. Fitted; where
+they do not, `EXPOSED_BYTES` says what large tiles cost."""
 EXPOSED_CACHED, EXPOSED_SHARE, EXPOSED_BYTES = 0.25, 0.4, 32 << 10
 """The share of the time of shuffles that memory does not hide, or the reverse: where caches hold
 what is moved; where they do not; and how many bytes of a tile add 1 to it there. A core looks some
@@ -95,9 +98,6 @@ hundred instructions ahead, so a large tile waits for its loads first and for it
 Fitted: 104 of 471 reorders, most of them random, have other schedules than with 1/4 everywhere and
 cheaper pages, mostly of smaller tiles; these take 0.94 and 0.95 of the time (Zen 3, PoCL, Intel's
 runtime)."""
-TOUCHED_LINES = 48
-"""Lines of a tile from which on one costs twice that where caches hold what is moved. Fitted; where
-they do not, `EXPOSED_BYTES` says what large tiles cost."""
 EDGE_NS = 12.0
 """Nanoseconds for an element of a tile that reaches beyond the elements of a dimension, where lanes
 are stored one by one. Fitted."""

@@ -55,7 +55,8 @@ class CostModel:
     def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
         """How many tiles there are along each loop, and the time of one in the nearest cache."""
         if tile not in self._core:
-            self._core[tile] = positions(self.p, tile), _core(self.p, tile, self.traits)
+            each = _core(self.p, tile, self.traits, is_large=self.is_large)
+            self._core[tile] = positions(self.p, tile), each
         return self._core[tile]
 
     def least(self, tile: Tile) -> float:
@@ -175,8 +176,8 @@ def _together(core: float, memory: float, exposed: float) -> float:
     return max(core, memory) + min(core, memory) * exposed
 
 
-def _core(p: Problem, tile: Tile, traits: Traits) -> float:
-    """The time of a tile whose memory is in the nearest cache."""
+def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
+    """The time of a tile in the nearest cache; many lines cost more unless `is_large`."""
     src, dst = p.dtypes
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
     read, sent = loads * turns(p, "src"), stores * turns(p, "dst")
@@ -202,7 +203,7 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
         rows, *_ = rows_of(digits(p, "src", steps), by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
     touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
-    if p.nbytes < traits.stream_bytes:
+    if not is_large:
         touched += max(0, touched - weights.TOUCHED_LINES)
     shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)
