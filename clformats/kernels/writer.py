@@ -286,8 +286,9 @@ class _KernelWriter:
         declared, text = self._stored(number)
         yield from declared
         if (self.lines or self.staged) and not self.edge:
-            place = moved(f"to{self.rows[vector.row]}", vector.shift) if self.lines else ""
-            for part, to, width in self._parts(vector, text, place or moved("to", at)):
+            if self.lines:
+                at = moved(f"ROW({self.rows[vector.row]})", vector.shift)
+            for part, to, width in self._parts(vector, text, moved("to", at)):
                 kept = self.types.value_to_store(part, width)
                 yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
             return

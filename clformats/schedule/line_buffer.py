@@ -21,7 +21,7 @@ class LineBuffer:
 
     >>> buffer = LineBuffer(count=2, width=100, nbytes=4)
     >>> buffer.tiles, buffer.place(1, tile=1), buffer.size
-    (16, 768, 8192)
+    (16, 720, 8128)
     """
 
     count: int
@@ -35,7 +35,10 @@ class LineBuffer:
 
     @property
     def back(self) -> int:
-        """How much earlier a tile may begin than what waits: the last one of a loop overlaps."""
+        """How much is kept of what was sent: the line that was begun, and what a tile stores again.
+
+        The last tile of a loop overlaps the one before.
+        """
         return -(-self.width // self.line) * self.line
 
     @property
@@ -45,8 +48,8 @@ class LineBuffer:
 
     @property
     def row(self) -> int:
-        """A row with all that may wait of it, wherever it begins in a line."""
-        return self.back + self.full + self.back + self.line
+        """A row with all that may wait of it, after what was sent before."""
+        return self.back + self.full + self.back
 
     @property
     def each(self) -> int:

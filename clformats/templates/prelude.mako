@@ -28,8 +28,12 @@ static inline float${n} load_half${n}(__global const half *from)
 #endif
 % endif
 </%def>\
-<%def name="rounding(dtype, loaded, width, small=False, exact=False)">\
-<% n, name = str(width) if width > 1 else "", dtype.name %>\
+<%def name="rounding(dtype, loaded, width, small=False, exact=False, halves=False)">\
+<%
+n, name = str(width) if width > 1 else "", dtype.name
+# PoCL's isnan takes four instructions where a comparison takes two. But LLVM would compare halves, one by one.
+is_nan = "isnan(x)" if halves else "x != x"
+%>\
 % if name == "bf16":
 % if exact:
 // The upper half of a float: the lower one is 0.
@@ -43,7 +47,7 @@ static inline ushort${n} to_bf16_${width}(float${n} x)
     return ${upper_half("bits", n)};
 % else:
     const uint${n} nan = (bits & 0x80000000u) | 0x7fc00000u, above = bits + 0x7fffu + ((bits >> 16) & 1u);
-    const uint${n} rounded = ${"select(above, nan, isnan(x))" if n else "isnan(x) ? nan : above"};
+    const uint${n} rounded = ${f"select(above, nan, {is_nan})" if n else f"{is_nan} ? nan : above"};
     return ${upper_half("rounded", n)};
 % endif
 }
@@ -85,7 +89,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 % endif
     const float${n} above = x;  // it is: values and types say so
 % elif lo:
-    const float${n} number = select(x, (float${n})(0.0f), isnan(x)), above = max(number, -4194304.0f);
+    const float${n} number = select(x, (float${n})(0.0f), ${is_nan}), above = max(number, -4194304.0f);
 % else:
     // NaN is not above -0.3 either, which becomes 0. No half is -0.3: LLVM would compare halves, one by one.
     const float${n} least = -0.3f, above = x > least ? x : least;
@@ -128,7 +132,7 @@ ${coded.decode(dtype, width)}\
 % endfor
 % if h.rounds:
 % for width in sorted(set(widths)):
-${rounding(h.rounds, h.rounded_from, width, h.small, h.exact)}\
+${rounding(h.rounds, h.rounded_from, width, h.small, h.exact, h.reads_halves)}\
 % endfor
 % endif
 % if vectors and aligned:

@@ -434,14 +434,16 @@ static inline void store_part(const ${types.dst} *part, __global ${types.dst} *d
 % if held:
 <% count = line_buffer.count %>\
 
-// Rows that start anywhere in a line wait here, and leave it when they have some lines. What is left of
-// a line goes to the front. A tile may begin before that, where the last one of a loop overlaps.
+// Rows that start anywhere in a line wait here, until they have some whole lines. All begin at the same place, so that
+// a tile stores at constant distances; their lines begin anywhere. The first BACK elements are of what was sent: the
+// begun line is among them, and what a tile stores again, where the last one of a loop overlaps.
 #define WIDTH ${line_buffer.width}
 #define BACK ${line_buffer.back}
 #define FULL ${line_buffer.full}
 #define ROOM ${line_buffer.row}
 #define ROW(r) ((r) / ${line_buffer.each} * ${line_buffer.page} + (r) % ${line_buffer.each} * ROOM)
 #define ROWS(n) ((n) / ${line_buffer.together} * ${line_buffer.step} + (n) % ${line_buffer.together} * ${count} * ROOM)
+typedef uint16 waiting16 __attribute__((aligned(${size})));
 typedef struct {
     // Where the first row began, the first element that was not sent, and the end: negative without any.
     idx start, first, end;
@@ -450,22 +452,22 @@ typedef struct {
 // Send the lines that are full.
 static inline void send_lines(Rows *rows, ${types.dst} *here, const idx *apart, __global ${types.dst} *dst)
 {
-    const idx began = rows->start, first = rows->first, end = rows->end;
+    const idx first = rows->first, count = rows->end - first, sent = first - rows->start;
     for (int r = 0; r < ${count}; ++r) {
-        const idx start = began + apart[r], at = first + apart[r], last = end + apart[r] - LINE;
-        ${types.dst} *row = here + ROW(r) + BACK, *full = row;
-        idx line = at - IN_LINE(at);
-        if (line < start && line <= last) {
-            store_part(row + IN_LINE(start), dst + start, LINE - IN_LINE(start));
+        const idx at = first + apart[r];
+        ${types.dst} *row = here + ROW(r) + BACK;
+        // Where the first line begins, from the first element on that was not sent.
+        idx line = -IN_LINE(at);
+        if (-line > sent && line + LINE <= count) {
+            store_part(row - sent, dst + at - sent, line + LINE + sent);
             line += LINE;
-            full += LINE;
         }
-        for (; line <= last; line += LINE, full += LINE) {
-            STORE_STREAM(*(const uint16 *)full, (__global uint16 *)(dst + line));
+        for (; line + LINE <= count; line += LINE) {
+            STORE_STREAM((uint16)(*(const waiting16 *)(row + line)), (__global uint16 *)(dst + at + line));
         }
-        *(uint16 *)row = *(const uint16 *)full;
+        *(waiting16 *)(row - LINE) = *(const waiting16 *)(row + count - LINE);
     }
-    rows->first = end;
+    rows->first = rows->end;
 }
 
 // Send all that is left of the rows.
@@ -474,7 +476,7 @@ static inline void end_rows(Rows *rows, ${types.dst} *here, const idx *apart, __
     send_lines(rows, here, apart, dst);
     for (int r = 0; r < ${count}; ++r) {
         const idx end = rows->end + apart[r], left = min(IN_LINE(end), rows->end - rows->start);
-        store_part(here + ROW(r) + BACK + (IN_LINE(end) - left), dst + end - left, left);
+        store_part(here + ROW(r) + BACK - left, dst + end - left, left);
     }
 }
 % endif
@@ -613,11 +615,6 @@ ${indent("\n".join(later_asked), "                ")}
         }
 % endif
         ${types.begin("from", "src", "now.src")}
-% if staged:
-        ${types.dst} *to = stage + IN_LINE(start) + (now.dst - start);
-% else:
-        ${types.begin("to", "dst", "now.dst")}
-% endif
 % if held:
         if (now.dst > rows->end || now.dst < rows->end - WIDTH) {
             if (rows->end >= 0) {
@@ -629,10 +626,11 @@ ${indent("\n".join(later_asked), "                ")}
         if (rows->end - rows->first > FULL) {
             send_lines(rows, here, apart, dst);
         }
-        const idx first = rows->first, behind = BACK + now.dst - first;
-% for k, _ in enumerate(held):
-        ${types.dst} *const to${k} = here + ROW(${k}) + behind + IN_LINE(first + apart[${k}]);
-% endfor
+        ${types.dst} *to = here + BACK + (now.dst - rows->first);
+% elif staged:
+        ${types.dst} *to = stage + IN_LINE(start) + (now.dst - start);
+% else:
+        ${types.begin("to", "dst", "now.dst")}
 % endif
 ${indent("\n".join(whole), "        ")}
 % if held:
