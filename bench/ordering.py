@@ -70,6 +70,7 @@ def _measured(problem: str, vector_bytes: str, machine: str, copy: str, found: s
     assert body is not None
     pairs = (text.split(" ", 1) for text in found.split("; "))
     seconds = {Schedule.parse(text): float(us) * 1e-6 for us, text in pairs}
+    traits = replace(traits, copied_gb_s=max(1, round(body.problem.nbytes / float(copy) / 1e3)))
     return Measured(body.problem, traits, machine, float(copy) * 1e-6, seconds)
 
 

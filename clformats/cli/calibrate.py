@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MEANINGS: Mapping[str, str] = {
     "stream_bytes": "from how many bytes moved on streaming stores gain",
+    "copy_gb_s": "gigabytes a second that a copy reads and writes",
     "cache_bytes": "the last-level cache",
     "vector_bytes": "bytes of a register",
     "registers": "how many there are",
@@ -22,6 +23,7 @@ MEANINGS: Mapping[str, str] = {
     "begin_bytes": "the alignment of memory",
 }
 """What schedules are chosen by, for people."""
+MEASURED = ("stream_bytes", "copy_gb_s")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,8 +32,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "calibrate",
         help="measure the processor, for the choice of schedules",
         description="Measure, in about half a second, from how many bytes on streaming stores gain "
-        "on a CPU device, and keep that beside the tuner's records: in the folder that "
-        "CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses none. "
+        "on a CPU device and how fast copies are, and keep that beside the tuner's records: in the "
+        "folder that CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses "
+        "none. "
         "Reorders made from then on use it. On a busy machine nothing is kept: exit status 1.",
         epilog="example:  clformats calibrate --device pocl --show",
     )
@@ -50,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     trouble = "" if args.show else attempt(engine)
     traits, kept = traits_of(engine), kept_of(engine)
     if args.json:
-        measured = ["stream_bytes"] if kept else []
+        measured = [*MEASURED] if kept else []
         found = {"device": engine.names[0], "measured": measured, "trouble": trouble}
         profile = {name: getattr(traits, name) for name in MEANINGS}
         print_json({**found, "date": kept.date if kept else None, "profile": profile})
@@ -65,9 +68,8 @@ def run(args: argparse.Namespace) -> int:
 def lines(traits: Traits, kept: ProcessorRecord | None) -> Iterator[str]:
     """What a device is like, for people: each number, whether it was measured, what it means."""
     yield f"profile: measured on {kept.date[:10]}" if kept else "profile: not measured yet"
-    origins = dict.fromkeys(MEANINGS, "device") | {
-        "stream_bytes": "measured" if kept else "default"
-    }
+    origin = "measured" if kept else "default"
+    origins = dict.fromkeys(MEANINGS, "device") | dict.fromkeys(MEASURED, origin)
     yield from columns(
         [(name, shown(getattr(traits, name)), origins[name], meaning)
          for name, meaning in MEANINGS.items()], "  ",

@@ -288,9 +288,8 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
         if where:
             kept = find_processor(DeviceNames(device["device"], device["platform"], driver), where)
         names = ("compute_units", "cache_bytes", "vector_bytes")
-        measured = kept.stream_bytes if kept else None
-        traits = Traits(**{name: device[name] for name in names}, streamed_bytes=measured)
-        first, *rest = told(traits, kept)
+        traits = Traits(**{name: device[name] for name in names})
+        first, *rest = told(kept.added_to(traits) if kept else traits, kept)
         yield first
         yield from rest if verbose else ()
         if kept is None and where:

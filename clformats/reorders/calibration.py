@@ -1,4 +1,6 @@
-"""From how many bytes on streaming stores gain on a processor, measured in half a second.
+"""From how many bytes on streaming stores gain on a processor, and how fast copies with them are.
+
+Both are measured, in half a second.
 
 What is measured is what is planned: schedules of the library's own kernels. Two programs serve, one
 with ordinary stores and one with streaming stores; sizes are arguments. The runs that are compared
@@ -10,8 +12,8 @@ was just written, and what is written was not used for long. On a 2-core guest w
 buffers would tell of the benchmark only: to and fro within the cache streaming stores take twice
 the time up to 30 MB, and where it holds neither buffer they gain a half from 9 MB on.
 
-Rows that no line divides need line buffers to be streamed, so the number is halfway, by logarithms,
-between where copies gain and the default.
+Rows that no line divides need line buffers to be streamed, so `stream_bytes` is halfway, by
+logarithms, between where copies gain and the default.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import os
 from collections.abc import Callable, Sequence
 from math import exp, log, prod, sqrt
 from statistics import median, quantiles
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from ..kernels.scheduled import render_schedule
 from ..opencl import named_errors, opencl
 from ..problems.refine import problem
 from ..problems.thresholds import ITEMS, LINE_BYTES, STREAMED_LEAST, STREAMED_MOST
+from ..records.processors import FASTEST_GB_S
 from ..runtime import Engine
 from ..schedule.schedule import Loop, Schedule, Store, Tile
 from ..tensors.desc import MemoryDesc
@@ -54,20 +58,31 @@ Run = Callable[[], float]
 """Moves some bytes round a ring of buffers, and gives the seconds of a copy."""
 
 
-def measured(engine: Engine) -> int:
-    """From how many moved bytes on streaming stores gain.
+class Calibration(NamedTuple):
+    """From how many moved bytes on streaming stores gain, and what copies move outside caches."""
+
+    stream_bytes: int
+    copy_gb_s: int
+
+
+def measured(engine: Engine) -> Calibration:
+    """Measure a processor.
 
     Raises `Error` where the machine is too busy to tell, and `DeviceError`.
     """
     if trouble := busy():
         raise Error(trouble)
     with named_errors("measuring the processor"):
-        gains = _gains(engine)
-    if len(gains) < LEAST_STEADY:
+        times = _times(engine)
+    if len(times) < LEAST_STEADY:
         raise Error("the machine is busy: times differ from run to run")
-    copies = crossing([*gains], [*gains.values()])
+    copies = crossing([*times], [one.gain for one in times.values()])
     found = round(sqrt(min(copies, STREAMED_MOST) * engine.traits.stream_bytes))
-    return min(max(found, STREAMED_LEAST), STREAMED_MOST)
+    largest = max(times)
+    copied = round(largest / times[largest].streaming / 1e9)
+    return Calibration(
+        min(max(found, STREAMED_LEAST), STREAMED_MOST), min(max(copied, 1), FASTEST_GB_S)
+    )
 
 
 def busy() -> str:
@@ -76,8 +91,15 @@ def busy() -> str:
     return f"the machine is busy: its load is {load:.1f} on {cores} cores" if load > cores else ""
 
 
-def _gains(engine: Engine) -> dict[int, float]:
-    """How much faster streaming stores are for each of `SIZES` whose times repeat.
+class CopyTimes(NamedTuple):
+    """How much faster a copy is with streaming stores, and the seconds that it takes with them."""
+
+    gain: float
+    streaming: float
+
+
+def _times(engine: Engine) -> dict[int, CopyTimes]:
+    """Those of each of `SIZES` whose times repeat.
 
     Of a copy whose source was just written, as the next layer of a network finds it.
     """
@@ -90,7 +112,7 @@ def _gains(engine: Engine) -> dict[int, float]:
         ordinary, streaming = (samples[size, store] for store in stores)
         ratios = [a / b for a, b in zip(ordinary, streaming, strict=True)]
         if is_steady(ratios):
-            found[size] = median(ratios)
+            found[size] = CopyTimes(median(ratios), median(streaming))
     return found
 
 

@@ -6,7 +6,6 @@ once on a machine, when a large tensor is moved first.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
@@ -29,17 +28,13 @@ NOTHING_KEPT = "CLFORMATS_TUNED=off keeps nothing"
 
 _tried: set[tuple[DeviceNames, Path] | None] = set()
 _kept = cache(find_processor)
+_added = lru_cache(maxsize=64)(ProcessorRecord.added_to)
 
 
 def traits_of(engine: Engine) -> Traits:
     """What plans depend on: the device's own traits, with what was measured of it."""
     kept = kept_of(engine)
-    return _streaming_from(engine.traits, kept.stream_bytes) if kept else engine.traits
-
-
-@lru_cache(maxsize=64)
-def _streaming_from(traits: Traits, nbytes: int) -> Traits:
-    return replace(traits, streamed_bytes=nbytes)
+    return _added(kept, engine.traits) if kept else engine.traits
 
 
 def kept_of(engine: Engine) -> ProcessorRecord | None:
@@ -74,7 +69,7 @@ def _measure(engine: Engine) -> None:
 
 
 def calibrate(engine: Engine | None = None) -> Traits:
-    """Measure the processor of a CPU device, keep the number, and return what the device is like.
+    """Measure the processor of a CPU device, keep that, and return what the device is like.
 
     Takes about half a second, and the build of two programs before. The result orders the
     schedules that a reorder may have, see docs/schedules.md; reorders made from now on use it, in
@@ -84,6 +79,8 @@ def calibrate(engine: Engine | None = None) -> Traits:
     >>> traits = calibrate()  # doctest: +SKIP
     >>> traits.stream_bytes  # streaming stores gain from so many bytes on  # doctest: +SKIP
     18874368
+    >>> traits.copy_gb_s  # what a copy reads and writes, in GB/s  # doctest: +SKIP
+    49
     """
     expect(engine, Engine | None, "engine")
     engine = engine or default_engine()
@@ -108,7 +105,7 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
         with appending(processors_file(*key)) as append:
             kept = find_processor(*key)
             if not kept or (again and kept == before):
-                append(ProcessorRecord(key[0], processor(), calibration.measured(engine), now()))
+                append(ProcessorRecord(key[0], processor(), *calibration.measured(engine), now()))
     except DeviceError:
         raise
     except Error as error:

@@ -81,6 +81,12 @@ class CostModel:
     def _byte_ns(self) -> float:
         return weights.BYTE_NS * (1.0 if self.is_large else weights.CACHED)
 
+    @property
+    def _bank_miss_bytes(self) -> float:
+        """What could be moved in the time of a miss."""
+        speed = self.traits.copy_gb_s if self.is_large else weights.COPY_GB_S
+        return weights.BANK_MISS_NS * speed
+
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
         p, traits, tile = self.p, self.traits, schedule.tile
@@ -126,7 +132,7 @@ class CostModel:
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
-        missed = tiles * written.missed(cached=store.is_ordinary) * weights.BANK_MISS_BYTES
+        missed = tiles * written.missed(cached=store.is_ordinary) * self._bank_miss_bytes
         if store.is_ordinary:
             moved += tiles * written.jumps * weights.ASKED_BYTES + missed
         elif not store.staged and (written.rows > 1 or not written.follows):

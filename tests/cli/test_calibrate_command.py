@@ -33,11 +33,12 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_number_is_shown_with_what_it_means() -> None:
-    kept = ProcessorRecord(DEVICE, "x", 18 * MB, "2026-01-02T03:04:05")
-    lines = [*calibrate.lines(Traits(streamed_bytes=18 * MB), kept)]
+    kept = ProcessorRecord(DEVICE, "x", 18 * MB, 40, "2026-01-02T03:04:05")
+    lines = [*calibrate.lines(kept.added_to(Traits()), kept)]
     assert lines[0] == "profile: measured on 2026-01-02"
     assert [line.split()[0] for line in lines[1:]] == [*calibrate.MEANINGS]
     assert "18 MiB  measured  from how many bytes moved on streaming stores gain" in lines[1]
+    assert "40      measured  gigabytes a second that a copy reads and writes" in lines[2]
     assert next(line for line in lines if "compute_units" in line).split()[1:3] == ["2", "device"]
 
 
@@ -71,7 +72,7 @@ def test_what_is_kept_is_shown_everywhere(
     engine: cf.Engine, where: Path, capsys: Capture, plans_for_cpus: None
 ) -> None:
     device = DeviceNames(*engine.names)
-    add(processors_file(device, where), ProcessorRecord(device, processor(), 33 * MB, now()))
+    add(processors_file(device, where), ProcessorRecord(device, processor(), 33 * MB, 40, now()))
     assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]

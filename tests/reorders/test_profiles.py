@@ -26,10 +26,15 @@ from clformats.problems.traits import Traits
 from clformats.programs.background import background
 from clformats.programs.processor import processor
 from clformats.records import DeviceNames, add
-from clformats.records.processors import ProcessorRecord, find_processor, processors_file
+from clformats.records.processors import (
+    FASTEST_GB_S,
+    ProcessorRecord,
+    find_processor,
+    processors_file,
+)
 from clformats.records.record import now
 from clformats.reorders import building, calibration, profiles
-from clformats.reorders.calibration import crossing, is_steady
+from clformats.reorders.calibration import CopyTimes, crossing, is_steady
 from clformats.reorders.profiles import (
     attempt,
     kept_of,
@@ -50,7 +55,8 @@ FORCED: dict[str, dict[str, Any]] = {
     "huge caches": {"streamed_bytes": 1 << 40, "FAR_BYTES": 1 << 40, "PREFETCHED_PLACES": 10_000},
     "no streaming stores": {"streamed_bytes": 1 << 62},
     "slow shuffles": {"SHUFFLE_NS": 1e6},
-    "slow memory": {"BYTE_NS": 1e6, "JUMP_BYTES": 1 << 30, "SENT_BYTES": 1 << 30},
+    "slow memory": {"copied_gb_s": 1, "BYTE_NS": 1e6, "JUMP_BYTES": 1 << 30, "SENT_BYTES": 1 << 30},
+    "fast memory": {"copied_gb_s": 10_000},
     "one core": {"compute_units": 1},
     "64 cores": {"compute_units": 64, "ITEM_NS": 0.0},
 }
@@ -143,7 +149,7 @@ def test_reorders_by_a_kept_profile(
 def keep(engine: cf.Engine, where: Path, nbytes: int) -> None:
     """As if it had been measured."""
     device = DeviceNames(*engine.names)
-    add(processors_file(device, where), ProcessorRecord(device, processor(), nbytes, now()))
+    add(processors_file(device, where), ProcessorRecord(device, processor(), nbytes, 40, now()))
 
 
 def read(engine: cf.Engine, where: Path) -> ProcessorRecord | None:
@@ -179,7 +185,7 @@ def test_calibrating_keeps_what_was_measured(
     assert engine.programs_built <= built + 2
     kept = read(engine, where)
     assert kept is not None
-    assert kept.stream_bytes == traits.stream_bytes
+    assert (kept.stream_bytes, kept.copy_gb_s) == (traits.stream_bytes, traits.copy_gb_s)
     assert traits_of(engine) == traits
     assert not wants_measuring(engine)
 
@@ -213,7 +219,9 @@ def test_what_is_measured_later_is_planned_by_in_the_next_process(
     monkeypatch.delenv(building.WAIT_VARIABLE)
     measure_later(engine, 64 * MB)
     background.later(lambda: None).result(60)
-    assert planned == [(engine.traits, replace(engine.traits, streamed_bytes=5 * MB))]
+    assert planned == [
+        (engine.traits, replace(engine.traits, streamed_bytes=5 * MB, copied_gb_s=40))
+    ]
 
 
 def test_what_is_no_engine_is_refused(where: Path) -> None:
@@ -245,7 +253,7 @@ def test_a_busy_machine_is_left_alone(
     engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (1e3, 0.0, 0.0))
-    monkeypatch.setattr(calibration, "_gains", lambda _: pytest.fail("nothing may run"))
+    monkeypatch.setattr(calibration, "_times", lambda _: pytest.fail("nothing may run"))
     assert "load is 1000.0" in attempt(engine)
     assert kept_of(engine) is None
     assert traits_of(engine) == engine.traits
@@ -347,11 +355,21 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
     """However wrong the times are: the number moves half as far."""
     default = engine.traits.stream_bytes
     for gain in (0.1, 10.0):
-        gains = dict.fromkeys(calibration.SIZES, gain)
-        monkeypatch.setattr(calibration, "_gains", lambda _, gains=gains: gains)
+        times = dict.fromkeys(calibration.SIZES, CopyTimes(gain, 1e-3))
+        monkeypatch.setattr(calibration, "_times", lambda _, times=times: times)
         monkeypatch.setattr(calibration, "busy", lambda: "")
         copies = calibration.SIZES[0] if gain > 1 else STREAMED_MOST
-        assert calibration.measured(engine) == round((copies * default) ** 0.5)
+        assert calibration.measured(engine).stream_bytes == round((copies * default) ** 0.5)
+
+
+def test_the_largest_copy_whose_times_repeat_tells_how_fast_memory_is(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "busy", lambda: "")
+    for sizes, seconds, expected in ((7, 1e-3, 46), (5, 1e-3, 21), (7, 1e-6, 46137), (7, 1.0, 1)):
+        times = {size: CopyTimes(1.0, seconds) for size in calibration.SIZES[:sizes]}
+        monkeypatch.setattr(calibration, "_times", lambda _, times=times: times)
+        assert calibration.measured(engine).copy_gb_s == min(expected, FASTEST_GB_S)
 
 
 @pytest.mark.parametrize("size", calibration.SIZES)

@@ -297,7 +297,9 @@ def test_records_and_profiles_that_others_could_have_written_are_not_read(
 ) -> None:
     path = tuned.path_of(DEVICE, own)
     tuned.add(path, RECORD)
-    tuned.add(processors_file(DEVICE, own), ProcessorRecord(DEVICE, processor(), 1 << 24, "now"))
+    tuned.add(
+        processors_file(DEVICE, own), ProcessorRecord(DEVICE, processor(), 1 << 24, 40, "now")
+    )
     profile = processors_file(DEVICE, own)
     assert tuned.read(path) == ([RECORD], [])
     assert find_processor(DEVICE, own) is not None
@@ -327,7 +329,7 @@ def test_who_names_a_folder_trusts_it_and_its_mode_decides(
     umask = os.umask(0o002)
     try:
         tuned.add(path, RECORD)
-        tuned.add(processors_file(DEVICE, where), ProcessorRecord(DEVICE, "x", 1 << 24, "now"))
+        tuned.add(processors_file(DEVICE, where), ProcessorRecord(DEVICE, "x", 1 << 24, 40, "now"))
         store.rewrite(path, list)
     finally:
         os.umask(umask)

@@ -13,8 +13,8 @@ from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.nest import positions
-from clformats.schedule.schedule import Schedule
-from clformats.schedule.search import best, prefetch
+from clformats.schedule.schedule import Schedule, Tile
+from clformats.schedule.search import best, prefetch, ranked
 from clformats.schedule.stores import line_groups
 from clformats.schedule.traffic import Traffic, covered, traffic
 
@@ -127,6 +127,26 @@ def test_larger_tiles_hide_less(
 
     assert price(32) == pytest.approx(dearer * price(16), rel=0.15)
     assert (price(16) > 0) is (dearer > 0)
+
+
+def test_few_banks_cost_more_where_memory_is_fast() -> None:
+    """A miss takes as long everywhere: what slow memory could move meanwhile is less."""
+    src, dst = "f32:oiyx:1024x1024x3x3", "f32:hwio:1024x1024x3x3"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    slow, fast = (replace(CORES, vector_bytes=32, copied_gb_s=speed) for speed in (25, 70))
+    lines = Schedule.parse("tile a9 c16 of 8 | c* b | ahead 16 | stream 64")
+    costs = [CostModel(p, traits).seconds(lines) for traits in (slow, fast)]
+    assert costs[0] < 0.6 * costs[1]
+    assert best(p, slow).tile == lines.tile
+    assert best(p, fast).tile == Tile((9, 1, 64), 8)
+    assert best(p, fast) == best(p, replace(fast, copied_gb_s=None))
+
+
+def test_in_caches_the_speed_of_memory_counts_nothing() -> None:
+    src, dst = "f32:ab:256x256", "f32:ba:256x256"
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    slow, fast = (replace(CORES, copied_gb_s=speed) for speed in (25, 700))
+    assert ranked(p, slow) == ranked(p, fast)
 
 
 @pytest.mark.parametrize(("src", "dst", "in_turn"), [

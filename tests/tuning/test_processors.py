@@ -18,7 +18,7 @@ from clformats.records import add, processors
 from clformats.records.processors import ProcessorRecord, find_processor, processors_file
 from tests.tuned_support import DEVICE
 
-RECORD = ProcessorRecord(DEVICE, processor(), 9_000_000, "2026-01-02T03:04:05+00:00")
+RECORD = ProcessorRecord(DEVICE, processor(), 9_000_000, 40, "2026-01-02T03:04:05+00:00")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_processor_has_a_name_and_cores() -> None:
 
 
 def test_the_newest_record_counts(kept: dict[str, Any], tmp_path: Path) -> None:
-    add(processors_file(DEVICE, tmp_path), ProcessorRecord(DEVICE, processor(), 8 << 20, "now"))
+    add(processors_file(DEVICE, tmp_path), ProcessorRecord(DEVICE, processor(), 8 << 20, 40, "now"))
     found = find_processor(DEVICE, tmp_path)
     assert found is not None
     assert found.stream_bytes == 8 << 20
@@ -72,7 +72,9 @@ def test_a_part_of_a_file_is_a_miss(kept: dict[str, Any], tmp_path: Path) -> Non
     [("clformats_processor", 0), ("driver", "another"), ("platform", "another"),
      ("name", "another"), ("processor", "another"), ("processor", 7), ("date", 7),
      ("stream_bytes", float("nan")), ("stream_bytes", STREAMED_MOST + 1),
-     ("stream_bytes", STREAMED_LEAST - 1), ("stream_bytes", "fast"), ("stream_bytes", 9e6)],
+     ("stream_bytes", STREAMED_LEAST - 1), ("stream_bytes", "fast"), ("stream_bytes", 9e6),
+     ("copy_gb_s", 0), ("copy_gb_s", -40), ("copy_gb_s", 40.5), ("copy_gb_s", 1 << 40),
+     ("copy_gb_s", None)],
 )  # fmt: skip
 def test_what_is_of_others_or_cannot_be_true_is_a_miss(
     kept: dict[str, Any], tmp_path: Path, name: str, value: object
@@ -99,7 +101,7 @@ def test_a_write_that_fails_changes_nothing(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(Error, match="space"):
-        add(processors_file(DEVICE, tmp_path), ProcessorRecord(DEVICE, "x", 8 << 20, "now"))
+        add(processors_file(DEVICE, tmp_path), ProcessorRecord(DEVICE, "x", 8 << 20, 40, "now"))
     monkeypatch.undo()
     text = processors_file(DEVICE, tmp_path).read_text()
     assert [json.loads(line) for line in text.splitlines()] == [kept]
@@ -112,7 +114,7 @@ def test_readers_see_whole_records_while_others_write(tmp_path: Path) -> None:
         "from clformats.records.processors import ProcessorRecord, processors_file\n"
         "from clformats.programs.processor import processor\n"
         "from tests.tuned_support import DEVICE\n"
-        "record = ProcessorRecord(DEVICE, processor(), int(sys.argv[2]), 'now')\n"
+        "record = ProcessorRecord(DEVICE, processor(), int(sys.argv[2]), 40, 'now')\n"
         "for k in range(30): add(processors_file(DEVICE, Path(sys.argv[1])), record)"
     )
     add(processors_file(DEVICE, tmp_path), RECORD)
