@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InvalidArgument
-from .thresholds import CACHE_FLOOR, COPY_GB_S, LINE_BYTES, STREAMED_MOST, STREAMED_SHARE
+from .thresholds import CACHE_FLOOR, CORE_GB_S, LINE_BYTES, STREAMED_MOST, STREAMED_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Traits:
     ``vector_bytes``: the widest vector that an instruction takes.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
     ``streamed_bytes``: what was measured for `stream_bytes`; None: it is a share of the cache.
-    ``copied_gb_s``: what was measured for `copy_gb_s`; None: it is that of a usual processor.
+    ``copied_gb_s``: what was measured for `copy_gb_s`; None: a usual one for each core.
     ``has_ieee_f32``: f32 divisions are correctly rounded, and small numbers are not zero.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
     aligned to cache lines at least, a user's host memory may begin anywhere.
@@ -62,7 +62,8 @@ class Traits:
     @property
     def copy_gb_s(self) -> int:
         """What copies outside the caches read and write on a CPU, in gigabytes a second."""
-        return COPY_GB_S if self.copied_gb_s is None else self.copied_gb_s
+        usual = CORE_GB_S * self.compute_units
+        return usual if self.copied_gb_s is None else self.copied_gb_s
 
     def streams(self, nbytes: int) -> bool:
         """Whether a kernel of ``nbytes`` read and written bytes uses streaming stores."""

@@ -83,9 +83,9 @@ class CostModel:
 
     @property
     def _bank_miss_bytes(self) -> float:
-        """What could be moved in the time of a miss."""
-        speed = self.traits.copy_gb_s if self.is_large else weights.COPY_GB_S
-        return weights.BANK_MISS_NS * speed
+        """What a core could move in the time of a miss."""
+        measured = self.traits.copy_gb_s / self.traits.compute_units
+        return weights.BANK_MISS_NS * (measured if self.is_large else weights.CORE_GB_S)
 
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""

@@ -140,6 +140,8 @@ def test_few_banks_cost_more_where_memory_is_fast() -> None:
     assert best(p, slow).tile == lines.tile
     assert best(p, fast).tile == Tile((9, 1, 64), 8)
     assert best(p, fast) == best(p, replace(fast, copied_gb_s=None))
+    cores = replace(slow, compute_units=16, copied_gb_s=8 * 25)
+    assert best(p, cores).tile.extents == lines.tile.extents, "as slow for each core"
 
 
 def test_in_caches_the_speed_of_memory_counts_nothing() -> None:
