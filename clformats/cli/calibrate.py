@@ -24,6 +24,7 @@ MEANINGS: Mapping[str, str] = {
 }
 """What schedules are chosen by, for people."""
 MEASURED = ("stream_bytes", "copy_gb_s")
+"""Those of them that are no property of the device."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,8 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Measure, in about half a second, from how many bytes on streaming stores gain "
         "on a CPU device and how fast copies are, and keep that beside the tuner's records: in the "
         "folder that CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses "
-        "none. "
-        "Reorders made from then on use it. On a busy machine nothing is kept: exit status 1.",
+        "none. Reorders made from then on use it. On a busy machine nothing is kept: exit "
+        "status 1.",
         epilog="example:  clformats calibrate --device pocl --show",
     )
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")

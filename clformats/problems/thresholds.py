@@ -46,20 +46,20 @@ ASKED_BYTES = 32
 """The same where the place was prefetched. Fitted."""
 SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
-CORE_GB_S = 35
-"""Gigabytes a second that a core reads and writes in a copy outside the caches, where nothing was
-measured; misses in sets of a cache count by it, too. Fitted, with `BANK_MISS_NS`."""
-BANK_MISS_NS = 8.0
-"""Nanoseconds that a core loses where all such places are in few banks of memory, or sets of a
-cache. The faster memory is, the more bytes it could move meanwhile. Fitted: on a Zen 5, a Zen 4 and
-a Zen 3, whose two cores copy 70 to 80, 50, and 20 to 25 GB/s, the records ask for 280 bytes, 140 to
-200, and 100. On the Zen 3 24 of 471 reorders have other plans with 100 than with 280, which take
-0.92 of the time on PoCL and on Intel's runtime; with 60 and with 150 others take 1.06 to 1.12."""
 HOP_BYTES = 8
 """The same within the caches. Fitted."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
+CORE_GB_S = 35
+"""Gigabytes a second that a core reads and writes in a copy outside the caches, where nothing was
+measured. Misses of what the caches hold always count by it. Fitted, with `BANK_MISS_NS`."""
+BANK_MISS_NS = 8.0
+"""Nanoseconds more of a core for a store whose place is in few banks of memory, or sets of a cache.
+The faster memory is, the more bytes it could move meanwhile. Fitted: on a Zen 5, a Zen 4 and a
+Zen 3, whose two cores copy 70 to 80, 50, and 20 to 25 GB/s, the records ask for 280 bytes, 140 to
+200, and 100. On the Zen 3 24 of 471 reorders have other plans with 100 than with 280, which take
+0.92 of the time on PoCL and on Intel's runtime; with 60 and with 150 others take 1.06 to 1.12."""
 OPEN_ROWS = 48
 """Rows in few banks of memory that stay open together: where no more come before one goes on, none
 misses its bank. Measured with lines that pass the cache, distances of 512 bytes to 36 KiB, two

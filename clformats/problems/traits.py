@@ -17,7 +17,7 @@ class Traits:
     ``vector_bytes``: the widest vector that an instruction takes.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
     ``streamed_bytes``: what was measured for `stream_bytes`; None: it is a share of the cache.
-    ``copied_gb_s``: what was measured for `copy_gb_s`; None: a usual one for each core.
+    ``copied_gb_s``: what was measured for `copy_gb_s`; None: `CORE_GB_S` for each core.
     ``has_ieee_f32``: f32 divisions are correctly rounded, and small numbers are not zero.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
     aligned to cache lines at least, a user's host memory may begin anywhere.

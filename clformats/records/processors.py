@@ -21,7 +21,7 @@ from .store import path_of, read_lines
 SCHEMA = 3
 """The second one has no speed of copies; in the first they go to and fro between two buffers."""
 FASTEST_GB_S = 10_000
-"""The speed that is kept of what is faster."""
+"""Faster copies are recorded as this fast."""
 
 
 @dataclass(frozen=True, slots=True)

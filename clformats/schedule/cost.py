@@ -83,7 +83,7 @@ class CostModel:
 
     @property
     def _bank_miss_bytes(self) -> float:
-        """What a core could move in the time of a miss."""
+        """How many bytes a core could move in the time of a miss."""
         measured = self.traits.copy_gb_s / self.traits.compute_units
         return weights.BANK_MISS_NS * (measured if self.is_large else weights.CORE_GB_S)
 

@@ -35,10 +35,7 @@ class LineBuffer:
 
     @property
     def back(self) -> int:
-        """How much is kept of what was sent: the line that was begun, and what a tile stores again.
-
-        The last tile of a loop overlaps the one before.
-        """
+        """Room before what waits: for a line that was begun, and what an overlapping tile has."""
         return -(-self.width // self.line) * self.line
 
     @property
@@ -48,7 +45,7 @@ class LineBuffer:
 
     @property
     def row(self) -> int:
-        """A row with all that may wait of it, after what was sent before."""
+        """A row with all that may wait of it, and the room before that."""
         return self.back + self.full + self.back
 
     @property

@@ -31,7 +31,7 @@ static inline float${n} load_half${n}(__global const half *from)
 <%def name="rounding(dtype, loaded, width, small=False, exact=False, halves=False)">\
 <%
 n, name = str(width) if width > 1 else "", dtype.name
-# PoCL's isnan takes four instructions where a comparison takes two. But LLVM would compare halves, one by one.
+# PoCL's isnan takes four instructions, a comparison two. But LLVM would compare halves before their conversion.
 is_nan = "isnan(x)" if halves else "x != x"
 %>\
 % if name == "bf16":

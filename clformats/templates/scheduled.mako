@@ -435,8 +435,9 @@ static inline void store_part(const ${types.dst} *part, __global ${types.dst} *d
 <% count = line_buffer.count %>\
 
 // Rows that start anywhere in a line wait here, until they have some whole lines. All begin at the same place, so that
-// a tile stores at constant distances; their lines begin anywhere. The first BACK elements are of what was sent: the
-// begun line is among them, and what a tile stores again, where the last one of a loop overlaps.
+// a tile stores at constant distances; their lines begin anywhere. The first BACK elements are from before: a line that
+// was begun, which is not sent yet, and room for what the last tile of a loop stores again. No row is shorter than a
+// line.
 #define WIDTH ${line_buffer.width}
 #define BACK ${line_buffer.back}
 #define FULL ${line_buffer.full}
@@ -445,21 +446,20 @@ static inline void store_part(const ${types.dst} *part, __global ${types.dst} *d
 #define ROWS(n) ((n) / ${line_buffer.together} * ${line_buffer.step} + (n) % ${line_buffer.together} * ${count} * ROOM)
 typedef uint16 waiting16 __attribute__((aligned(${size})));
 typedef struct {
-    // Where the first row began, the first element that was not sent, and the end: negative without any.
+    // Where the first row began, where it ended when lines were last sent, and its end: negative without any.
     idx start, first, end;
 } Rows;
 
 // Send the lines that are full.
 static inline void send_lines(Rows *rows, ${types.dst} *here, const idx *apart, __global ${types.dst} *dst)
 {
-    const idx first = rows->first, count = rows->end - first, sent = first - rows->start;
+    const idx first = rows->first, count = rows->end - first;
     for (int r = 0; r < ${count}; ++r) {
         const idx at = first + apart[r];
         ${types.dst} *row = here + ROW(r) + BACK;
-        // Where the first line begins, from the first element on that was not sent.
-        idx line = -IN_LINE(at);
-        if (-line > sent && line + LINE <= count) {
-            store_part(row - sent, dst + at - sent, line + LINE + sent);
+        idx line = -IN_LINE(at);  // where the begun line begins, counted from first
+        if (line && first == rows->start) {
+            store_part(row, dst + at, line + LINE);
             line += LINE;
         }
         for (; line + LINE <= count; line += LINE) {
@@ -475,7 +475,7 @@ static inline void end_rows(Rows *rows, ${types.dst} *here, const idx *apart, __
 {
     send_lines(rows, here, apart, dst);
     for (int r = 0; r < ${count}; ++r) {
-        const idx end = rows->end + apart[r], left = min(IN_LINE(end), rows->end - rows->start);
+        const idx end = rows->end + apart[r], left = IN_LINE(end);
         store_part(here + ROW(r) + BACK - left, dst + end - left, left);
     }
 }

@@ -76,6 +76,10 @@ def test_what_is_kept_is_shown_everywhere(
     assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]
+    assert cli.main(["calibrate", "--show", "--json", "--device", engine.names[0]]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["measured"] == ["stream_bytes", "copy_gb_s"]
+    assert (found["profile"]["stream_bytes"], found["profile"]["copy_gb_s"]) == (33 * MB, 40)
     devices = [d for d in probe._ask("list")["devices"] if d["device"] == engine.names[0]]
     told = [*doctor.profile_lines({**devices[0], "seconds": 0.1}, verbose=True)]
     assert row in told

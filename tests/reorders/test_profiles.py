@@ -362,6 +362,19 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
         assert calibration.measured(engine).stream_bytes == round((copies * default) ** 0.5)
 
 
+def test_copies_with_streaming_stores_are_timed(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best round counts, as others may use the machine."""
+
+    def turns(runs: dict[tuple[int, Store], object], *_: object, **__: object) -> object:
+        return {key: [1e-3, 2e-3, 1e-3] if key[1].streams else [4e-3, 8e-3, 4e-3] for key in runs}
+
+    monkeypatch.setattr(calibration, "turns", turns)
+    monkeypatch.setattr(calibration.Ring, "run", lambda *_: None)
+    assert calibration._times(engine) == dict.fromkeys(calibration.SIZES, CopyTimes(4.0, 1e-3))
+
+
 def test_the_largest_copy_whose_times_repeat_tells_how_fast_memory_is(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
