@@ -45,7 +45,7 @@ class Measured:
         Of those that differ in nothing else, the one whose lead is nearest to that of the rules.
         """
         p, traits = self.problem, self.traits
-        is_large = p.nbytes >= traits.stream_bytes
+        is_large = traits.is_large(p.nbytes)
 
         def off(s: Schedule) -> int:
             return abs(s.ahead - prefetch(p, s.tile, s.nest, traits))
@@ -70,8 +70,9 @@ def _measured(problem: str, vector_bytes: str, machine: str, copy: str, found: s
     assert body is not None
     pairs = (text.split(" ", 1) for text in found.split("; "))
     seconds = {Schedule.parse(text): float(us) * 1e-6 for us, text in pairs}
-    traits = replace(traits, copied_gb_s=max(1, round(body.problem.nbytes / float(copy) / 1e3)))
-    return Measured(body.problem, traits, machine, float(copy) * 1e-6, seconds)
+    copied = float(copy) * 1e-6
+    traits = replace(traits, copied_gb_s=max(1, round(body.problem.nbytes / copied / 1e9)))
+    return Measured(body.problem, traits, machine, copied, seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class Prices:
     def _unmeasured(self, value: Value, src: FormatName, dst: FormatName, nbytes: int) -> Cost:
         rate = None
         if self.bandwidth is None and src.means is not None and dst.means is not None:
-            is_large = nbytes >= PROCESSOR.stream_bytes
+            is_large = PROCESSOR.is_large(nbytes)
             rate = seconds_a_byte(src.means, dst.means, value.dtype, is_large=is_large)
         if rate is None:
             return self._by_bytes(nbytes)

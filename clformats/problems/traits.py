@@ -65,9 +65,13 @@ class Traits:
         usual = CORE_GB_S * self.compute_units
         return usual if self.copied_gb_s is None else self.copied_gb_s
 
+    def is_large(self, nbytes: int) -> bool:
+        """Whether ``nbytes`` read and written bytes are more than caches hold."""
+        return nbytes >= self.stream_bytes
+
     def streams(self, nbytes: int) -> bool:
         """Whether a kernel of ``nbytes`` read and written bytes uses streaming stores."""
-        return self.is_cpu and nbytes >= self.stream_bytes
+        return self.is_cpu and self.is_large(nbytes)
 
 
 DEFAULT = Traits()

@@ -43,7 +43,7 @@ class CostModel:
 
     def __init__(self, p: Problem, traits: Traits) -> None:
         self.p, self.traits = p, traits
-        self.is_large = p.nbytes >= traits.stream_bytes
+        self.is_large = traits.is_large(p.nbytes)
         # Tiles that overlap find in the caches what they read again.
         self.elements = prod(n.size.value for n in p.nodes)
         src, dst = p.dtypes

@@ -105,7 +105,7 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> in
     Processors follow rows themselves; where each tile is in other rows, it has to be early, but in
     few pages, and what was asked for has to stay in the nearest cache.
     """
-    if p.nbytes < traits.stream_bytes or p.tables:
+    if not traits.is_large(p.nbytes) or p.tables:
         return 0
     ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
     if nest and nest[-1].axis not in going_on(p, tile, "src"):
