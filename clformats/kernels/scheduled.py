@@ -9,6 +9,7 @@ shapes, and other schedules of the same tile, share one program.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ..problems.problem import Problem
 from ..problems.thresholds import MOST_LOOPS
@@ -18,7 +19,7 @@ from ..schedule.plan import Plan
 from ..schedule.runs import steady
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.stores import line_groups, staged_tiles
+from ..schedule.stores import line_groups, steps_together
 from .key import keyed
 from .masks import Guarded, guarded, source_end, source_reach
 from .source import MOST_ARGUMENT_BYTES, Launch, packed
@@ -82,7 +83,9 @@ def _numbers(
     for table in p.tables:
         rows += [table.first, *(jump for _, jump in table.jumps)]
     if schedule.store.staged:
-        rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
+        reach = 1 + sum((schedule.tile.steps(k) - 1) * n.dst.value for k, n in enumerate(nodes))
+        run = prod(steps_together(p, schedule.tile, schedule.nest, schedule.store.staged))
+        rows += [len(loops) - schedule.store.staged, reach, run]
     if schedule.store.lines:
         rows.append(line_groups(p, schedule.tile, schedule.nest))
     if shares_lines:

@@ -31,7 +31,7 @@ from .runs import (
     vectors,
 )
 from .schedule import Loop, Schedule, Tile
-from .stores import line_buffer, line_groups, staged_tiles, whole_row
+from .stores import line_buffer, line_groups, steps_together, whole_row
 from .traffic import Traffic, by_stride, covered, digits, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
@@ -163,7 +163,7 @@ class CostModel:
         if store.streams == LINE_BYTES:
             return 1.0
         if store.staged:
-            _, row = staged_tiles(self.p, tile, nest, store.staged)
+            row = prod(steps_together(self.p, tile, nest, store.staged))
             each = weights.STAGED_BYTES * (1 + row * self.p.dtypes[1].nbytes / weights.STAGED_RUN)
             ends = weights.STAGED_ENDS
         elif store.lines:

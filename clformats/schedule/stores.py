@@ -158,27 +158,28 @@ def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
 def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     """Of how many innermost loops the tiles are one run together that fits; 0 for none."""
     along = strides(p.nodes, "dst")
-    steps = [tile.steps(k) for k in range(len(p.nodes))]
-    best = 0
+    best, steps = 0, steps_together(p, tile, nest, 0)
     for number, loop in enumerate(reversed(nest), 1):
         guard = p.nodes[loop.axis].guard
-        shared = sum(x.axis == loop.axis for x in nest) > 1
-        if loop.spread or shared or (guard is not None and asks_anything(p, guard, steps)):
+        if loop.spread or (guard is not None and asks_anything(p, guard, steps)):
             break
-        steps[loop.axis] = p.nodes[loop.axis].size.value
+        steps = steps_together(p, tile, nest, number)
+        if prod(steps) * p.dtypes[1].nbytes > STAGE_BYTES:
+            break
         run = footprint(zip(steps, along, strict=True))
-        nbytes = prod(steps) * p.dtypes[1].nbytes
-        if nbytes > STAGE_BYTES:
-            break
         if len(run) == 1 and run[0][1] == 1:
             best = number
     return best
 
 
-def staged_tiles(p: Problem, tile: Tile, nest: Sequence[Loop], staged: int) -> tuple[int, int]:
-    """The tiles that innermost loops collect, and how many elements they are together."""
-    counts = positions(p, tile)
-    axes = [loop.axis for loop in nest[len(nest) - staged :]]
-    nodes = p.nodes
-    inside = prod(nodes[k].size.value if k in axes else tile.steps(k) for k in range(len(nodes)))
-    return prod(counts[k] for k in axes), inside
+def steps_together(p: Problem, tile: Tile, nest: Sequence[Loop], inner: int) -> list[int]:
+    """How many steps of each loop the tiles of so many innermost loops cover, at the most.
+
+    All steps, or those of a block where a loop around goes along the same axis.
+    """
+    around, inside = nest[: len(nest) - inner], nest[len(nest) - inner :]
+    found = [tile.steps(k) for k in range(len(p.nodes))]
+    for axis in {loop.axis for loop in inside}:
+        blocks = [loop.tiles * tile.steps(axis) for loop in around if loop.axis == axis]
+        found[axis] = min([p.nodes[axis].size.value, *blocks])
+    return found

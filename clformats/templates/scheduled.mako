@@ -137,7 +137,7 @@ typedef struct {
     idx first${t}${"".join(f", jump{t}_{k}" for k in range(len(key.every)))};
 % endfor
 % if staged:
-    idx tiles, run;
+    idx around, reach, run;  // how many loops are around a run; how far a tile reaches, and a run at the most
 % endif
 % if held:
     idx groups;
@@ -165,6 +165,9 @@ typedef struct {
 // How far each loop is and may go; the tile is where the innermost loop begins.
 typedef struct {
     idx at[${loops}], last[${loops}], bound[${loops}];
+% if staged:
+    idx run;  // its number
+% endif
     Tile tile;
 } Position;
 
@@ -237,6 +240,9 @@ static __attribute__((noinline)) Position begin(const Nest *nest, idx item)
     for (idx k = nest->loops - 1; k >= nest->spread; --k) {
         move(nest, &p, k, -p.at[k]);
     }
+% if staged:
+    p.run = 0;
+% endif
     for (idx k = nest->spread - 1; k >= 0; --k) {
         const idx at = min(item % nest->count[k] * nest->step[k], p.last[k]);
         item /= nest->count[k];
@@ -258,16 +264,11 @@ static __attribute__((noinline)) bool advance(const Nest *nest, Position *p)
         move(nest, p, k, found ? min(nest->step[k], left) : -p->at[k]);
     }
     enter(nest, p, found ? k + 1 : nest->spread);
+% if staged:
+    p->run += k < nest->around;
+% endif
     return found;
 }
-% if staged:
-
-// How many tiles of a run come before the tile after one that so many come before.
-INLINE idx following(const Nest *nest, idx before)
-{
-    return before + 1 < nest->tiles ? before + 1 : 0;
-}
-% endif
 
 // By how much the innermost loop goes on: its steps are in left.
 static inline Tile inner_step(const Nest *nest)
@@ -484,19 +485,19 @@ static inline void end_rows(Rows *rows, ${types.dst} *here, const idx *apart, __
 
 // Tiles that are one run together wait here until it is whole: it begins as far behind a line as in
 // memory.
-static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *dst, idx start, idx count)
+static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *dst, idx start, idx end)
 {
-    const idx first = IN_LINE(start), end = first + count;
+    const idx first = IN_LINE(start), last = first + end - start;
     __global ${types.dst} *line = dst + (start - first);
     idx at = first;
     if (first) {
-        at = min((idx)LINE, end);
+        at = min((idx)LINE, last);
         store_part(stage + first, line + first, at - first);
     }
-    for (; at + LINE <= end; at += LINE) {
+    for (; at + LINE <= last; at += LINE) {
         STORE_STREAM(*(const uint16 *)(stage + at), (__global uint16 *)(line + at));
     }
-    store_part(stage + at, line + at, end - at);
+    store_part(stage + at, line + at, last - at);
 }
 % endif
 
@@ -524,13 +525,13 @@ ${nought()}\
     const Tile step = inner_step(&nest);
     bool asks = nest.lead > 0;
 % if staged:
-    idx coming = 0;  // how many tiles of its run come before the one ahead
+    idx coming = 0;  // the run of the tile before next
 % endif
     for (idx n = 0; asks && n < nest.lead; ++n) {
-        asks = next_tile(&nest, &step, &q, &next);
 % if staged:
-        coming = following(&nest, coming);
+        coming = q.run;
 % endif
+        asks = next_tile(&nest, &step, &q, &next);
     }
 % if held:
     const idx apart[${len(held)}] = {${", ".join(held)}};
@@ -544,8 +545,7 @@ ${nought()}\
 % endif
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
-    idx start = 0, filled = 0;
-    bool waits = false;  // whether a tile of the run is in the stage
+    idx run = -1, start = 0, end = 0;  // what of it is in the stage
 % endif
 % if listed:
     // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
@@ -567,14 +567,11 @@ ${indent(looked_up, "        ")}\
         ${types.dst} *here = held + ROWS(group);
 % endif
 % if staged:
-        if (!filled) {
-            if (waits) {
-                send_run(stage, dst, start, nest.run);
-            }
-            waits = false;
-            start = now.dst;
+        if (p.run != run) {
+            send_run(stage, dst, start, end);
+            run = p.run;
+            start = end = now.dst;
         }
-        filled = following(&nest, filled);
 % endif
         // A tile asks for some lines between its statements, when next is another tile.
         const bool asked = asks;
@@ -593,13 +590,13 @@ ${indent(first_asked, "            ")}
 % endfor
 % if staged:
             // Lines of a run pass by the cache, but not the part of one at its end: that store waits for it.
-            if (!coming) {
-                const idx end = next.dst + nest.run;
-                if (IN_LINE(end)) {
-                    CLAIM(dst + end);
+            if (q.run != coming) {
+                const idx last = next.dst + nest.run;
+                if (IN_LINE(last)) {
+                    CLAIM(dst + last);
                 }
             }
-            coming = following(&nest, coming);
+            coming = q.run;
 % endif
             asks = next_tile(&nest, &step, &q, &next);
         }
@@ -637,7 +634,7 @@ ${indent("\n".join(whole), "        ")}
         rows->end = now.dst + WIDTH;
 % endif
 % if staged:
-        waits = true;
+        end = max(end, now.dst + nest.reach);
 % endif
     } while (${f"(more = next_tile(&nest, &step, &p, &now)) && count < {waiting}" if listed else "next_tile(&nest, &step, &p, &now)"});
 % if listed:
@@ -658,9 +655,7 @@ ${at_edge()}\
     }
 % endif
 % if staged:
-    if (waits) {
-        send_run(stage, dst, start, nest.run);
-    }
+    send_run(stage, dst, start, end);
 % endif
 % if edge and staged:
     if (has_edges) {
