@@ -48,8 +48,11 @@ ASKED_BYTES = 32
 """The same where the place was prefetched. Fitted."""
 SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
-HOP_BYTES = 8
-"""The same within the caches. Fitted."""
+HOP_BYTES = 48
+"""The same for a row of the source in which the next tile does not go on, beside its jump: what
+prefetchers follow ends there. Fitted to `bench/schedules.tsv`. 70 of 921 random reorders have other
+plans than with 8, which take 0.96 of the time; of 64 and 40, others take 1.03 to 1.08 (Zen 3, PoCL
+and Intel's runtime)."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
@@ -123,13 +126,12 @@ Fitted: u8 `b_fs_yx_fsv32` to `yxfb` of a batch of 15 takes 15 times as long (Po
 OWNED_BYTES = 4.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back. Fitted.
 """
-STAGED_BYTES, STAGED_ENDS = 1.4, 4.0
-"""Bytes that move for each byte of rows that are put together first; and how many lines more for a
-row, which begins and ends within lines, also of one that passes the cache as it is. Fitted."""
-STAGED_RUN = 100_000
-"""The bytes of a run that would double `STAGED_BYTES`: nothing is read while it is sent. Fitted,
-both, as runs of blocked loops came in: 29 of 450 other random reorders have other plans, with
-`FAR_BYTES`, which take 0.95 and 0.98 of their time (Zen 3, PoCL and Intel's runtime)."""
+STAGED_NS, STAGED_ENDS = 0.014, 4.0
+"""Nanoseconds of a core for a byte of rows that are put together first, in which it could move more
+the faster memory is; and how many lines more move for a row, which begins and ends within lines,
+also of one that passes the cache as it is. Fitted."""
+STAGED_RUN = 28_000
+"""The bytes of a run that would double `STAGED_NS`: nothing is read while it is sent. Fitted."""
 KEPT_BYTES, KEPT_ENDS = 1.2, 18.0
 """Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
 row, which begins and ends within lines. Fitted."""

@@ -82,10 +82,10 @@ class CostModel:
         return weights.BYTE_NS * (1.0 if self.is_large else weights.CACHED)
 
     @property
-    def _bank_miss_bytes(self) -> float:
-        """How many bytes a core could move in the time of a miss."""
+    def _core_gb_s(self) -> float:
+        """How many bytes a core could move in a nanosecond in which it waits, or does without."""
         measured = self.traits.copy_gb_s / self.traits.compute_units
-        return weights.BANK_MISS_NS * (measured if self.is_large else weights.CORE_GB_S)
+        return measured if self.is_large else weights.CORE_GB_S
 
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
@@ -132,7 +132,8 @@ class CostModel:
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
-        missed = tiles * written.missed(cached=store.is_ordinary) * self._bank_miss_bytes
+        missed = tiles * written.missed(cached=store.is_ordinary)
+        missed *= weights.BANK_MISS_NS * self._core_gb_s
         if store.is_ordinary:
             moved += tiles * written.jumps * weights.ASKED_BYTES + missed
         elif not store.staged and (written.rows > 1 or not written.follows):
@@ -164,8 +165,8 @@ class CostModel:
             return 1.0
         if store.staged:
             row = prod(steps_together(self.p, tile, nest, store.staged))
-            each = weights.STAGED_BYTES * (1 + row * self.p.dtypes[1].nbytes / weights.STAGED_RUN)
-            ends = weights.STAGED_ENDS
+            longer = 1 + row * self.p.dtypes[1].nbytes / weights.STAGED_RUN
+            each, ends = 1 + weights.STAGED_NS * longer * self._core_gb_s, weights.STAGED_ENDS
         elif store.lines:
             row, each, ends = whole_row(self.p, tile, nest), weights.KEPT_BYTES, weights.KEPT_ENDS
         else:

@@ -175,7 +175,8 @@ def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
 def steps_together(p: Problem, tile: Tile, nest: Sequence[Loop], inner: int) -> list[int]:
     """How many steps of each loop the tiles of so many innermost loops cover, at the most.
 
-    All steps, or those of a block where a loop around goes along the same axis.
+    Of their axes all steps, or those of a block where a loop around goes along the same axis; of
+    other axes those of a tile.
     """
     around, inside = nest[: len(nest) - inner], nest[len(nest) - inner :]
     found = [tile.steps(k) for k in range(len(p.nodes))]

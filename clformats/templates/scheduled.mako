@@ -137,7 +137,8 @@ typedef struct {
     idx first${t}${"".join(f", jump{t}_{k}" for k in range(len(key.every)))};
 % endfor
 % if staged:
-    idx around, reach, run;  // how many loops are around a run; how far a tile reaches, and a run at the most
+    // How many loops are around a run; how many elements lie from a tile's first to its last, and at most in a run.
+    idx around, reach, longest;
 % endif
 % if held:
     idx groups;
@@ -166,7 +167,7 @@ typedef struct {
 typedef struct {
     idx at[${loops}], last[${loops}], bound[${loops}];
 % if staged:
-    idx run;  // its number
+    idx run;  // how many runs came before
 % endif
     Tile tile;
 } Position;
@@ -487,17 +488,17 @@ static inline void end_rows(Rows *rows, ${types.dst} *here, const idx *apart, __
 // memory.
 static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *dst, idx start, idx end)
 {
-    const idx first = IN_LINE(start), last = first + end - start;
+    const idx first = IN_LINE(start), stop = first + end - start;
     __global ${types.dst} *line = dst + (start - first);
     idx at = first;
     if (first) {
-        at = min((idx)LINE, last);
+        at = min((idx)LINE, stop);
         store_part(stage + first, line + first, at - first);
     }
-    for (; at + LINE <= last; at += LINE) {
+    for (; at + LINE <= stop; at += LINE) {
         STORE_STREAM(*(const uint16 *)(stage + at), (__global uint16 *)(line + at));
     }
-    store_part(stage + at, line + at, last - at);
+    store_part(stage + at, line + at, stop - at);
 }
 % endif
 
@@ -545,7 +546,7 @@ ${nought()}\
 % endif
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
-    idx run = -1, start = 0, end = 0;  // what of it is in the stage
+    idx run = -1, start = 0, end = 0;  // the run in the stage, which is filled from start to end
 % endif
 % if listed:
     // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
@@ -591,9 +592,9 @@ ${indent(first_asked, "            ")}
 % if staged:
             // Lines of a run pass by the cache, but not the part of one at its end: that store waits for it.
             if (q.run != coming) {
-                const idx last = next.dst + nest.run;
-                if (IN_LINE(last)) {
-                    CLAIM(dst + last);
+                const idx stop = next.dst + nest.longest;
+                if (IN_LINE(stop)) {
+                    CLAIM(dst + stop);
                 }
             }
             coming = q.run;

@@ -79,6 +79,7 @@ def test_lines_without_elements_are_not_sent(engine: cf.Engine, text: str) -> No
 @pytest.mark.parametrize("text", [
     "tile b8 c8 of 8 | a b:4 c b | ahead 3 | staged 2",
     "tile b8 c8 of 8 | a* b*5 b:2 c b | ahead 12 | staged 3",
+    "tile b8 c8 of 8 | a* b*111 b:2 c b | ahead 12 | staged 2",
     "tile b8 c8 of 8 | a b:2 b c | ahead 5 | staged 2",
     "tile b8 c8 of 8 | a* b*4 c b | ahead 0 | staged 2",
     "tile b16 c37 of 16 | a* b*7 b | ahead 1 | staged 1",
@@ -90,6 +91,23 @@ def test_blocks_of_loops_are_runs(engine: cf.Engine, text: str) -> None:
     source, expected = before_and_after(p, 0)
     assert schedule.store in legal(p, schedule.tile, schedule.nest, 64)
     assert np.array_equal(written(engine, p, schedule, source), expected)
+
+
+@pytest.mark.parametrize(("src", "dst", "schedule"), [
+    # The source ends inside the last tiles, whose loops are not in the order of the run.
+    ("u8:oiyx:3x8x7x7", "u8:hwio:3x8x7x7",
+     "tile a3 b4 c2 of 8 | a*2 c a b | ahead 7 | staged 3"),
+    ("f32:oiyx:3x33x3x3", "f32:ioyx:3x33x3x3",
+     "tile a5 b2 c3 of 4 | a*2 a c:2 b c | ahead 50 | staged 4"),
+    # Runs without a whole tile follow others, in memory too.
+    ("u8:b_fs_yx_fsv32:17x7x3x17", "f32:bfyx:17x7x3x17:pad=1+0x1+1x0+0x0+0",
+     "tile c16 of 8 | c:2 a b c | ahead 1 | staged 1"),
+])  # fmt: skip
+def test_runs_with_tiles_at_edges(engine: cf.Engine, src: str, dst: str, schedule: str) -> None:
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    source, expected = before_and_after(p, 0)
+    got = written(engine, p, Schedule.parse(schedule), source)
+    assert np.array_equal(got, expected)
 
 
 @pytest.mark.parametrize(("src", "dst"), [
@@ -249,7 +267,7 @@ def test_the_line_is_claimed_that_a_staged_run_ends_in(engine: cf.Engine) -> Non
     assert schedule.store in legal(p, schedule.tile, schedule.nest, 64)
     launch = render_schedule(p, schedule)
     source = launch.source.replace("const Nest nest)", "const Nest nest, __global int *claims)")
-    source = source.replace("CLAIM(dst + last);", "claims[last / LINE] += 1;")
+    source = source.replace("CLAIM(dst + stop);", "claims[stop / LINE] += 1;")
     kernel = engine.kernel(source, launch.KERNEL)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     claims = np.zeros(dst.nbytes // 64, np.int32)

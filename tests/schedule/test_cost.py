@@ -152,7 +152,7 @@ def test_in_caches_the_speed_of_memory_counts_nothing() -> None:
 
 
 @pytest.mark.parametrize(("src", "dst", "in_turn"), [
-    ("bf16:OIhw8i8o:512x700x5x5", "bf16:oyxi:512x700x5x5", False),
+    ("bf16:b_fs_yx_fsv32:14x192x55x55", "bf16:bfyx:14x192x55x55", False),
     ("u8:bs_fs_yx_bsv16_fsv16:16x256x57x57", "u8:bfyx:16x256x57x57", True),
 ])  # fmt: skip
 def test_tiles_take_turns_to_read_whole_lines(src: str, dst: str, in_turn: bool) -> None:

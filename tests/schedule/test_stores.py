@@ -121,7 +121,7 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
             assert (one_run and prod(tile.extents) * nbytes >= LONG_RUN_BYTES) or (
                 stored == LINE_BYTES and run_of(p, tile, "dst") * nbytes % LINE_BYTES == 0
             )
-            firsts = {p.dst0 + at for at in begins(p, steps, range(len(steps)))}
+            firsts = {p.dst0 + at for at in begins(p, steps, [n.size.value for n in p.nodes])}
             # Rows of words may be parts of a line, which follow each other.
             least = min(stored, tile.lanes * nbytes) if p.exchanges else stored
             assert all((at + row) * nbytes % least == 0 for at in firsts for row in rows)
