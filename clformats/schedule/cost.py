@@ -190,8 +190,12 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     read, sent = loads * turns(p, "src"), stores * turns(p, "dst")
     moving = min(t.nbytes for t in (p.words if p.inside else p.dtypes) if t)
     parts = max(1, tile.lanes * moving // traits.vector_bytes)
-    # Each step of a transposition shuffles every vector once; short loads are put together.
-    stages = log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+    # Each step of a transposition shuffles every vector once, as do rows that vectors cross; short
+    # loads are put together.
+    run, row = run_of(p, tile, "dst"), common(p, tile)
+    stages = log2(max(1, min(tile.lanes, run) / row))
+    if run > row and row % tile.lanes:
+        stages = max(1.0, stages)
     mixes = sent / p.held("src") * stages
     steps = [tile.steps(k) for k in range(len(p.nodes))]
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))

@@ -77,7 +77,7 @@ def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
 
     Nothing where tables are, which few problems share.
     """
-    return 1 if tile == usual or common(p, tile) >= tile.lanes or p.tables else UNUSUAL
+    return 1 if tile == usual or common(p, tile) % tile.lanes == 0 or p.tables else UNUSUAL
 
 
 def _schedules(p: Problem, tile: Tile, traits: Traits) -> Iterator[Schedule]:

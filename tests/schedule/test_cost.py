@@ -201,3 +201,18 @@ def test_rows_inside_vectors_shuffle_halves_of_registers(
     dims = (batch, 64, 224, 112)
     p = problem(cf.MemoryDesc(dims, "bf16", "yxfb"), cf.MemoryDesc(dims, "bf16", "nChw8c"))
     assert best(p, replace(CORES, vector_bytes=vector_bytes)).tile.lanes == lanes
+
+
+def test_vectors_that_cross_rows_are_shuffled() -> None:
+    """Nine elements of each row: eight lanes do not take them as they are, as eight elements."""
+    traits = replace(CORES, vector_bytes=32, copied_gb_s=30)
+    nine, eight = (
+        problem(
+            cf.MemoryDesc((1000, 2096, *window), "s8", "ioyx"),
+            cf.MemoryDesc((1000, 2096, *window), "s8", "oiyx"),
+        )
+        for window in ((3, 3), (4, 2))
+    )
+    crossed = CostModel(nine, traits).least(Tile((1, 8, 9), 8)) / 9
+    assert crossed > 1.15 * CostModel(eight, traits).least(Tile((1, 8, 8), 8)) / 8
+    assert best(nine, traits).tile.lanes == 16
