@@ -50,9 +50,9 @@ SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
 HOP_BYTES = 48
 """The same for a row of the source in which the next tile does not go on, beside its jump: what
-prefetchers follow ends there. Fitted to `bench/schedules.tsv`. 70 of 921 random reorders have other
-plans than with 8, which take 0.96 of the time; of 64 and 40, others take 1.03 to 1.08 (Zen 3, PoCL
-and Intel's runtime)."""
+prefetchers follow ends there. Fitted to `bench/schedules.tsv`. With 8, 66 of 921 random reorders
+have other plans, which take 1.04 and 1.07 of the time; with 40 and 64 13 and 9, which take 1.03 to
+1.08 (Zen 3, PoCL and Intel's runtime)."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
