@@ -13,7 +13,7 @@ from operator import mul
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
-from ..schedule.runs import asks_anything, ends_at, guard_range, is_settled, steady
+from ..schedule.runs import asks_anything, ends_at, guard_range, is_settled, steady, strides
 from ..schedule.schedule import Tile
 
 
@@ -78,7 +78,7 @@ def reads_outside(p: Problem, tile: Tile, layout: TileLayout) -> bool:
         last = ends_at(p, node, tile.steps(k)) - tile.steps(k)
         low, high = low + min(0, last * stride), high + max(0, last * stride)
     places = layout.places(p, "src")
-    first, end = min(places, default=0), source_reach(p, layout)
+    first, end = min(places, default=0), reach_of(p, layout, "src")
     return low + first < 0 or high + end > source_end(p)
 
 
@@ -87,10 +87,12 @@ def source_end(p: Problem) -> int:
     return p.src.span_nbytes * 8 // p.dtypes[0].bits
 
 
-def source_reach(p: Problem, layout: TileLayout) -> int:
-    """How far beyond its first element a tile reads."""
-    places = zip(layout.places(p, "src"), layout.loads, strict=True)
-    turns = sum((n - 1) * p.nodes[layout.axes[k]].src.value for k, n in layout.rolled)
+def reach_of(p: Problem, layout: TileLayout, side: str) -> int:
+    """How far from its first element on a tile is loaded from the source, or stored."""
+    along = strides(p.nodes, side)
+    vectors = layout.loads if side == "src" else layout.stores
+    places = zip(layout.places(p, side), vectors, strict=True)
+    turns = sum((n - 1) * along[layout.axes[k]] for k, n in layout.rolled)
     return turns + max((at + v.width for at, v in places), default=0)
 
 

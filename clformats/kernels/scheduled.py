@@ -21,7 +21,7 @@ from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import line_groups, steps_together
 from .key import keyed
-from .masks import Guarded, guarded, source_end, source_reach
+from .masks import Guarded, guarded, reach_of, source_end
 from .source import MOST_ARGUMENT_BYTES, Launch, packed
 from .writer import source
 
@@ -78,14 +78,13 @@ def _numbers(
         rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
     for g in guards:
         rows += [g.lo, g.hi, g.end, g.top]
-    rows += [source_end(p), source_end(p) - source_reach(p, layout)]
+    rows += [source_end(p), source_end(p) - reach_of(p, layout, "src")]
     rows += [d.span_nbytes * 8 // d.dtype.bits - 1 for d in p.operand_descs]
     for table in p.tables:
         rows += [table.first, *(jump for _, jump in table.jumps)]
     if schedule.store.staged:
-        reach = 1 + sum((schedule.tile.steps(k) - 1) * n.dst.value for k, n in enumerate(nodes))
         run = prod(steps_together(p, schedule.tile, schedule.nest, schedule.store.staged))
-        rows += [len(loops) - schedule.store.staged, reach, run]
+        rows += [len(loops) - schedule.store.staged, reach_of(p, layout, "dst"), run]
     if schedule.store.lines:
         rows.append(line_groups(p, schedule.tile, schedule.nest))
     if shares_lines:
