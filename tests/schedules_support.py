@@ -126,7 +126,7 @@ def _random_tile(r: random.Random, p: Problem) -> Tile:
             return Tile.of(sizes, r.choice([1, 2, 4, 8, 16]))
 
 
-def _block(r: random.Random, nest: list[Loop], counts: list[int]) -> None:
+def _block(r: random.Random, nest: list[Loop], counts: tuple[int, ...]) -> None:
     """Put one more loop around a loop inside a work-item, in steps of several tiles."""
     inside = [k for k, x in enumerate(nest) if not x.spread and x.tiles == 1]
     if not inside:

@@ -51,7 +51,7 @@ class Guarded:
 
 def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
     """The guards that a tile asks for at an edge."""
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    extents = tile.all_steps(len(p.nodes))
     numbers = [g for g in range(len(p.guards))
                if not is_settled(p, g, extents) and asks_anything(p, g, extents)]  # fmt: skip
     found: list[Guarded] = []

@@ -172,10 +172,11 @@ def remembered(
 
     @wraps(function)
     def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (name, *args, *kwargs.items())
-        if key not in p.known:
-            p.known[key] = function(p, *args, **kwargs)
-        found: T = p.known[key]
+        key = (name, *args, *kwargs.items()) if kwargs else (name, *args)
+        try:
+            found: T = p.known[key]
+        except KeyError:
+            found = p.known[key] = function(p, *args, **kwargs)
         return found
 
     return call

@@ -8,6 +8,7 @@ still cached; a jump to another row costs as much as reading some more bytes wou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import log2, prod
 
 from ..problems import thresholds as weights
@@ -48,22 +49,23 @@ class CostModel:
         self.elements = prod(n.size.value for n in p.nodes)
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
-        self._core: dict[Tile, tuple[list[int], float]] = {}
+        self._core: dict[Tile, float] = {}
         self._past_caches: dict[Tile, int] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic, float]] = {}
 
-    def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
-        """How many tiles there are along each loop, and the time of one in the nearest cache."""
+    def _each(self, tile: Tile) -> float:
+        """The time of a tile in the nearest cache, a mean of all tiles."""
         if tile not in self._core:
             each = _core(self.p, tile, self.traits, is_large=self.is_large)
-            self._core[tile] = positions(self.p, tile), each
+            self._core[tile] = each + _at_edges(self.p, tile) * prod(tile.extents)
         return self._core[tile]
 
     def least(self, tile: Tile) -> float:
-        """What every schedule of a tile takes: all cores work, whole lines are moved once."""
-        counts, each = self._of_tile(tile)
-        core = prod(counts) * (each + weights.TILE_NS) / self.traits.compute_units
-        moved = self.elements * sum(self.bits) / 8
+        """What every schedule of a tile takes: all cores work, lines are moved once."""
+        core = prod(positions(self.p, tile)) * (self._each(tile) + weights.TILE_NS)
+        core /= self.traits.compute_units
+        src, dst = self.bits
+        moved = self.elements * (src * self._lost(tile) + dst) / 8
         busy = _together(core, moved * self._byte_ns, self._exposed(tile)) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
 
@@ -77,11 +79,11 @@ class CostModel:
         nbytes = prod(tile.extents) * sum(self.bits) / 8
         return min(1.0, weights.EXPOSED_SHARE + nbytes / weights.EXPOSED_BYTES)
 
-    @property
+    @cached_property
     def _byte_ns(self) -> float:
         return weights.BYTE_NS * (1.0 if self.is_large else weights.CACHED)
 
-    @property
+    @cached_property
     def _core_gb_s(self) -> float:
         """How many bytes a core could move in a nanosecond in which it waits, or does without."""
         measured = self.traits.copy_gb_s / self.traits.compute_units
@@ -90,24 +92,23 @@ class CostModel:
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
         p, traits, tile = self.p, self.traits, schedule.tile
-        counts, each = self._of_tile(tile)
+        counts, each = positions(p, tile), self._each(tile)
         key = tile, schedule.nest
         if key not in self._traffic:
             self._traffic[key] = (
-                traffic(p, schedule, "src", counts),
-                traffic(p, schedule, "dst", counts),
-                new_pages(p, schedule, counts) if self.is_large else 0.0,
+                traffic(p, schedule, "src"),
+                traffic(p, schedule, "dst"),
+                new_pages(p, schedule) if self.is_large else 0.0,
             )
         tiles = prod(counts)
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
-        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents)
-        if _shares_lines(p, schedule, counts, traits.compute_units):
+        if _shares_lines(p, schedule, traits.compute_units):
             each += self._traffic[key][1].rows * weights.FALSE_SHARING_NS
         if schedule.store.lines:
             each += _lines(p, tile, "dst", run_of(p, tile, "dst")) * weights.KEPT_LINE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
-        left = sum(tiles / rounds_of(schedule.nest, inner, counts) for inner in schedule.nest[-1:])
+        left = tiles / rounds_of(p, tile, schedule.nest)[-1] if schedule.nest else 0
         left *= weights.LEFT_BYTES * self._byte_ns * (2 if schedule.ahead else 1)
         core = (tiles * (each + weights.TILE_NS + ahead) + left) / units
         memory = self._memory(schedule, tiles, self._traffic[key])
@@ -125,9 +126,7 @@ class CostModel:
         read, written, pages = sides
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
-        sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
-        lost = max(sparse, read.whole) + (covered(self.p, schedule.tile) - 1) * weights.BESIDE_SHARE
-        moved = self.elements * src * lost / 8
+        moved = self.elements * src * self._lost(schedule.tile, read.whole) / 8
         stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
@@ -146,13 +145,22 @@ class CostModel:
         moved += tiles * pages * weights.NEW_PAGE_BYTES
         return moved * self._byte_ns
 
+    def _lost(self, tile: Tile, whole: float = 1.0) -> float:
+        """How many bytes are read for each byte that a tile needs: ``whole`` in its lines."""
+        return max(self._sparse, whole) + (covered(self.p, tile) - 1) * weights.BESIDE_SHARE
+
+    @cached_property
+    def _sparse(self) -> float:
+        """How many bytes of the source lie in its lines for each one that is moved."""
+        return max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
+
     def _stored(self, tile: Tile) -> int:
         """How many elements are stored past the cache: tiles that overlap store some twice."""
         if tile not in self._past_caches:
-            counts, _ = self._of_tile(tile)
+            steps = tile.all_steps(len(self.p.nodes))
             self._past_caches[tile] = prod(
-                count * tile.steps(k) if is_shifted(self.p, n) else n.size.value
-                for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
+                -(-n.size.value // k) * k if is_shifted(self.p, n) else n.size.value
+                for n, k in zip(self.p.nodes, steps, strict=True)
             )
         return self._past_caches[tile]
 
@@ -173,7 +181,7 @@ class CostModel:
             # No cache holds what passes it until other tiles go on in its lines.
             row, each, ends = run_of(self.p, tile, "dst"), 1.0, weights.STAGED_ENDS
             if written.follows:
-                row *= rounds_of(nest, nest[-1], self._of_tile(tile)[0])
+                row *= rounds_of(self.p, tile, nest)[-1]
         # Rows begin and end with parts of lines.
         return each + ends * 8 * LINE_BYTES / (row * self.p.dtypes[1].bits)
 
@@ -197,7 +205,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     if run > row and row % tile.lanes:
         stages = max(1.0, stages)
     mixes = sent / p.held("src") * stages
-    steps = [tile.steps(k) for k in range(len(p.nodes))]
+    steps = tile.all_steps(len(p.nodes))
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
               / (begins_blocks(p, t, steps) or _crossed(p, t, tile))
               for t in range(len(p.tables))]  # fmt: skip
@@ -251,7 +259,7 @@ def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
 
 
 @remembered
-def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
+def _at_edges(p: Problem, tile: Tile) -> float:
     """What an element takes longer for the tiles at an edge, as a mean of all tiles.
 
     Those are where a run of the source goes beyond the elements of a dimension: vectors are loaded
@@ -259,7 +267,7 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     vectors are loaded and stored as a whole, or not.
     """
     nodes, inside, price = p.nodes, 1.0, weights.EDGE_LOADED_NS
-    steps = [tile.steps(k) for k in range(len(counts))]
+    steps, counts = tile.all_steps(len(nodes)), positions(p, tile)
     read, written = ([nodes[k].guard for k, *_ in chain(p, side)[:1]] for side in ("src", "dst"))
     for number, guard in enumerate(p.guards):
         if is_settled(p, number, steps):
@@ -274,9 +282,9 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     return (1 - min(1.0, inside)) * price
 
 
-def _shares_lines(p: Problem, schedule: Schedule, counts: Sequence[int], units: int) -> bool:
+def _shares_lines(p: Problem, schedule: Schedule, units: int) -> bool:
     """Whether cores write the same lines at the same time: each has less than a line of a row."""
-    around = 1
+    around, counts = 1, positions(p, schedule.tile)
     for loop in schedule.nest:
         if not loop.spread or around >= units:
             break

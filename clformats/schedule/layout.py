@@ -175,7 +175,7 @@ def stores_units(p: Problem, tile: Tile) -> bool:
 
 def begins_units(p: Problem, tile: Tile, side: str) -> bool:
     """Whether each vector of a side begins with a whole unit of elements that share bytes."""
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    extents = tile.all_steps(len(p.nodes))
     places = [*lay_out(p, tile).places(p, side), *moves(p, side, extents)]
     return not any(n % p.dtypes[side == "dst"].unit for n in places)
 

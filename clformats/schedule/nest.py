@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
-from ..problems.problem import Problem
+from ..problems.problem import Problem, remembered
 from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from .layout import stores_units
 from .runs import chain, ends_at, is_inner, is_shifted, moved
@@ -44,15 +44,20 @@ class Nest:
         return prod(self.counts)
 
 
-def positions(p: Problem, tile: Tile) -> list[int]:
+@remembered
+def positions(p: Problem, tile: Tile) -> tuple[int, ...]:
     """How many tiles there are along each loop of a problem."""
-    return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes)]
+    steps = tile.all_steps(len(p.nodes))
+    return tuple(-(-n.size.value // k) for n, k in zip(p.nodes, steps, strict=True))
 
 
-def rounds_of(nest: Sequence[Loop], loop: Loop, counts: Sequence[int]) -> int:
-    """How many steps a loop has each time it is entered, within a block of its axis."""
-    outer = [x.tiles for x in nest if x.axis == loop.axis and x.tiles > loop.tiles]
-    return max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
+def rounds_of(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
+    """How many steps each loop has each time it is entered, within a block of its axis."""
+    left, found = [*positions(p, tile)], []
+    for loop in nest:
+        found.append(max(1, left[loop.axis] // loop.tiles))
+        left[loop.axis] = min(left[loop.axis], loop.tiles)
+    return found
 
 
 def going_on(p: Problem, tile: Tile, side: str) -> list[int]:

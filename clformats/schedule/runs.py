@@ -237,7 +237,7 @@ def has_unlike_rows(p: Problem, tile: Tile) -> bool:
 
 def loaded_run(p: Problem, tile: Tile) -> int:
     """The elements of a tile that are one run in the source, blocks of tables counted."""
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    extents = tile.all_steps(len(p.nodes))
     levels = [*zip(extents, steady(p.nodes, "src"), strict=True)]
     for number, table in enumerate(p.tables):
         both = zip(p.nodes, extents, strict=True)

@@ -73,6 +73,11 @@ class Tile:
         """How many steps of a loop a tile covers."""
         return self.extents[axis] if axis < len(self.extents) else 1
 
+    def all_steps(self, loops: int) -> list[int]:
+        """How many steps of each of so many loops a tile covers."""
+        taken = self.extents[:loops]
+        return [*taken, *(1,) * (loops - len(taken))]
+
     def __str__(self) -> str:
         parts = [f"{LETTERS[k]}{n or ''}" for k, n in enumerate(self.extents) if n != 1]
         lanes = [str(n) for n in (self.lanes, self.stored) if n]

@@ -25,7 +25,7 @@ from ..problems.thresholds import (
 from ..problems.traits import Traits
 from .cost import CostModel
 from .extents import tiles
-from .nest import going_on, ordered, positions
+from .nest import going_on, ordered, rounds_of
 from .runs import common, moved, strides
 from .schedule import Loop, Schedule, Store, Tile
 from .stores import legal
@@ -34,8 +34,8 @@ from .traffic import pages
 
 def best(p: Problem, traits: Traits) -> Schedule:
     """The first of `ranked`. Of tiles that cannot have it, no schedule is looked at."""
-    model, usual = CostModel(p, traits), next(tiles(p))
-    bounds = {tile: model.least(tile) * _factor(p, tile, usual) for tile in tiles(p)}
+    model, (usual, *others) = CostModel(p, traits), tiles(p)
+    bounds = {tile: model.least(tile) * _factor(p, tile, usual) for tile in (usual, *others)}
     found: list[tuple[float, Schedule]] = []
     for tile in sorted(bounds, key=bounds.__getitem__):
         if found and bounds[tile] > found[0][0]:
@@ -133,6 +133,5 @@ def in_blocks(
     if sum(not loop.spread for loop in nest) < 2:
         return []
     *rest, outer, last = nest
-    counts = positions(p, tile)
-    limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
+    limit = rounds_of(p, tile, nest)[-2]
     return [(*rest, Loop(outer.axis, n), last, outer) for n in blocks if n < limit]

@@ -47,7 +47,7 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     waits = begin_bytes >= LINE_BYTES and not p.inside and tile.lanes > 1
     if not waits or p.dtypes[1].is_packed:
         return found
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    extents = tile.all_steps(len(p.nodes))
     if any(n.guard is not None and is_settled(p, n.guard, extents) for n in p.nodes):
         return found  # a tile that covers a whole padded dimension stores no whole vectors
     if can_buffer_lines(p, tile, nest):
@@ -64,7 +64,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     worse than ordinary stores. One long run may begin and end anywhere in a line.
     """
     bits = p.dtypes[1].bits
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    extents = tile.all_steps(len(p.nodes))
     run = run_of(p, tile, "dst")
     one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
     whole = one_run or run * bits % (8 * LINE_BYTES) == 0
@@ -131,7 +131,7 @@ def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     inner = [loop for loop in nest if not loop.spread]
     if not inner or inner[-1].axis in going_on(p, tile, "dst"):
         return 1
-    return rounds_of(nest, inner[-1], positions(p, tile))
+    return rounds_of(p, tile, nest)[-1]
 
 
 def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
@@ -179,7 +179,7 @@ def steps_together(p: Problem, tile: Tile, nest: Sequence[Loop], inner: int) -> 
     other axes those of a tile.
     """
     around, inside = nest[: len(nest) - inner], nest[len(nest) - inner :]
-    found = [tile.steps(k) for k in range(len(p.nodes))]
+    found = tile.all_steps(len(p.nodes))
     for axis in {loop.axis for loop in inside}:
         blocks = [loop.tiles * tile.steps(axis) for loop in around if loop.axis == axis]
         found[axis] = min([p.nodes[axis].size.value, *blocks])

@@ -59,10 +59,10 @@ class Traffic:
         return float(self.rows) if self.between > weights.OPEN_ROWS else 0.0
 
 
-def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> Traffic:
+def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
     bits = p.dtypes[side == "dst"].bits
-    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    steps = schedule.tile.all_steps(len(p.nodes))
     rows, run, apart = rows_of(digits(p, side, steps), by_stride(p, side), bits)
     first, begins = rows, apart
     parts = run & -run < min(run, LINE_BYTES // 2)
@@ -70,9 +70,9 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     follows = False
     tiles = 1
     jumps = float(rows)
-    serial = [loop for loop in schedule.nest if not loop.spread]
-    for number, loop in enumerate(reversed(serial)):
-        all_rounds = rounds_of(schedule.nest, loop, counts)
+    every = zip(schedule.nest, rounds_of(p, schedule.tile, schedule.nest), strict=True)
+    serial = [(loop, rounds) for loop, rounds in every if not loop.spread]
+    for number, (loop, all_rounds) in enumerate(reversed(serial)):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         if number == 0 and longer > run:
@@ -87,19 +87,19 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
             break
     between = inf
     if side == "dst" and apart >= weights.SAME_BANK:
-        between = _between(p, schedule, counts)
+        between = _between(p, schedule)
     begins = min(LINE_BYTES, begins, run & -run)
     reread = first if follows and leaves else 0
     return Traffic(run, jumps, first, follows, apart, between, begins, reread)
 
 
-def _between(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
+def _between(p: Problem, schedule: Schedule) -> float:
     """How many rows of the destination come before the first goes on; infinite where none does."""
     bits, along = p.dtypes[1].bits, by_stride(p, "dst")
-    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    steps, nest = schedule.tile.all_steps(len(p.nodes)), schedule.nest
     rows, run, _ = rows_of(steps, along, bits)
-    for loop in reversed(schedule.nest):
-        steps[loop.axis] *= rounds_of(schedule.nest, loop, counts)
+    for loop, rounds in zip(nest[::-1], rounds_of(p, schedule.tile, nest)[::-1], strict=True):
+        steps[loop.axis] *= rounds
         after, longer, _ = rows_of(steps, along, bits)
         if longer > run:
             return rows
@@ -129,7 +129,7 @@ def _around(
 @remembered
 def pages(p: Problem, tile: Tile) -> int:
     """In how many pages of the source a tile's rows are, at the least."""
-    return _pages(p, [tile.steps(k) for k in range(len(p.nodes))])
+    return _pages(p, tile.all_steps(len(p.nodes)))
 
 
 def _pages(p: Problem, steps: list[int]) -> int:
@@ -146,15 +146,14 @@ def _pages(p: Problem, steps: list[int]) -> int:
     return found
 
 
-def new_pages(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
+def new_pages(p: Problem, schedule: Schedule) -> float:
     """How many pages of the source a tile goes to, in the mean, whose addresses are not held."""
-    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    steps, nest = schedule.tile.all_steps(len(p.nodes)), schedule.nest
     held, tiles = pages(p, schedule.tile), 1
     found = float(held)
-    for loop in reversed(schedule.nest):
+    for loop, rounds in zip(nest[::-1], rounds_of(p, schedule.tile, nest)[::-1], strict=True):
         if loop.spread or held > weights.HELD_PAGES:
             break
-        rounds = rounds_of(schedule.nest, loop, counts)
         steps[loop.axis] *= rounds
         tiles *= rounds
         held = _pages(p, steps)
@@ -212,7 +211,7 @@ def covered(p: Problem, tile: Tile) -> float:
     Only where tables lead to them. Tiles of 32 channels take two of three parts of blocks of 48, or
     the third and one of the next: the rest is fetched beside them, and again for other tiles.
     """
-    found, steps = 1.0, [tile.steps(k) for k in range(len(p.nodes))]
+    found, steps = 1.0, tile.all_steps(len(p.nodes))
     for number, table in enumerate(p.tables):
         taken, block = _along(p, number, steps), table.jumps[-1][0]
         there = _along(p, number, [n.size.value for n in p.nodes])

@@ -12,7 +12,6 @@ from clformats.problems import thresholds
 from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
-from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best, prefetch, ranked
 from clformats.schedule.stores import line_groups
@@ -24,7 +23,7 @@ PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16
 
 def written(src: str, dst: str, schedule: str) -> Traffic:
     p, s = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)), Schedule.parse(schedule)
-    return traffic(p, s, "dst", positions(p, s.tile))
+    return traffic(p, s, "dst")
 
 
 @pytest.mark.parametrize(

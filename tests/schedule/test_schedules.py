@@ -162,7 +162,7 @@ def test_streaming_stores_are_aligned_wherever_rows_begin(dtype: str, gap: int) 
             continue
         layout, streams = lay_out(p, tile), streaming(p, tile, 64)
         along = [nodes[k].dst.value for k in layout.axes]
-        behind = moves(p, "dst", [tile.steps(k) for k in range(len(nodes))])
+        behind = moves(p, "dst", tile.all_steps(len(nodes)))
         for v in layout.stores if streams else ():
             first = sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
             if v.width == tile.lanes:
@@ -314,7 +314,7 @@ def test_a_tile_covers_few_blocks_that_end_within_a_run(
     dims = (16, channels, 40, 41)
     a, b = (cf.MemoryDesc(dims, "f16", fmt) for fmt in ("b_fs_yx_fsv16", dst))
     p = problem(a, b)
-    sizes = [[t.steps(k) for k in range(len(p.nodes))] for t in tiles(p)]
+    sizes = [t.all_steps(len(p.nodes)) for t in tiles(p)]
     assert covered == any(
         all(steps == n.size.value for steps, n in zip(found, p.nodes, strict=True)
             if n.guard is not None)
@@ -340,7 +340,7 @@ def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
     dims = (4, channels, 280, 290)
     a, b = (cf.MemoryDesc(dims, "f16", fmt) for fmt in (src, dst))
     p = problem(a, b)
-    found = [t for t in tiles(p) if begins_blocks(p, 0, [t.steps(k) for k in range(len(p.nodes))])]
+    found = [t for t in tiles(p) if begins_blocks(p, 0, t.all_steps(len(p.nodes)))]
     assert bool(found) == bool(together)
     for tile in found:
         moved = (tile.steps(k) * n.steps_of(0) for k, n in enumerate(p.nodes) if n.table)
@@ -356,7 +356,7 @@ def test_small_tensors_look_up_blocks_that_do_not_divide_their_channels() -> Non
         dims = (4, channels, 28, 29)
         src, dst = (cf.MemoryDesc(dims, "f16", name) for name in ("aBcd48b", "aBcd32b"))
         p = problem(src, dst)
-        steps = ([t.steps(k) for k in range(len(p.nodes))] for t in tiles(p))
+        steps = (t.all_steps(len(p.nodes)) for t in tiles(p))
         assert any(begins_blocks(p, 0, some) for some in steps) == together
 
 

@@ -77,7 +77,7 @@ def test_what_is_staged_is_one_run_that_fits() -> None:
                 together = steps_together(p, tile, nest, staged)
                 run = prod(together)
                 assert run * p.dtypes[1].nbytes <= STAGE_BYTES
-                steps = [tile.steps(k) for k in range(len(p.nodes))]
+                steps = tile.all_steps(len(p.nodes))
                 inside = [0]
                 for k, n in enumerate(steps):
                     inside = [at + i * p.nodes[k].dst.value for at in inside
@@ -112,7 +112,7 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
             found.add(stored)
             assert stored <= begin
             layout = lay_out(p, tile)
-            steps = [tile.steps(k) for k in range(len(p.nodes))]
+            steps = tile.all_steps(len(p.nodes))
             strides = [p.nodes[k].dst.value for k in layout.axes]
             rows = {sum(a * b for a, b in zip(v.row, strides, strict=True))
                     for v in layout.stores}  # fmt: skip
