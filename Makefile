@@ -15,6 +15,8 @@ FOLDER  ?= build/gpu
 # Two processes: what a small CI machine has. pocl itself starts a thread per core.
 WORKERS ?= 2
 SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
+# Bytecode is kept, whatever the environment says: hundreds of processes of the tests load the package.
+export PYTHONDONTWRITEBYTECODE :=
 # Folders that exist; bench/ and examples/ come and go.
 CODE    := $(wildcard clformats tests bench examples)
 

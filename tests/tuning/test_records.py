@@ -513,7 +513,7 @@ def test_a_killed_writer_loses_nothing_that_was_stored(path: Path) -> None:
 
 
 def test_a_writer_while_the_file_is_rewritten_loses_nothing(path: Path) -> None:
-    process, rewritten = writer(path, 200), 0
+    process, rewritten = writer(path, 80), 0
     while process.poll() is None:
         if path.exists():
             tuned.rewrite(path, lambda records: records)
@@ -522,4 +522,4 @@ def test_a_writer_while_the_file_is_rewritten_loses_nothing(path: Path) -> None:
     assert rewritten
     records, rejected = tuned.read(path)
     assert not rejected
-    assert [r.choices for r in records] == [ahead(n) for n in range(1, 201)]
+    assert [r.choices for r in records] == [ahead(n) for n in range(1, 81)]
