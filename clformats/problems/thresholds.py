@@ -53,6 +53,11 @@ HOP_BYTES = 48
 prefetchers follow ends there. Fitted to `bench/schedules.tsv`. With 8, 66 of 921 random reorders
 have other plans, which take 1.04 and 1.07 of the time; with 40 and 64 13 and 9, which take 1.03 to
 1.08 (Zen 3, PoCL and Intel's runtime)."""
+LEAST_HOP = 300
+"""The least of that for a tile: a prefetcher starts anew, for however few rows. Stores that wait
+for whole lines hide it. Fitted on a Zen 3, PoCL and Intel's runtime: 27 of 981 random reorders have
+other plans, which take 0.96 and 0.94 of the time, 0.6 to 1.4; 13 more, whose stores wait, would
+take 1.04 and 1.06."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
@@ -230,11 +235,12 @@ cache. Published."""
 
 # --- which schedules are looked at ----------------------------------------------------------------
 
-AHEAD_BYTES = 16 << 10
+AHEAD_BYTES = 8 << 10
 """How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all; twice as
-far where each tile is in other rows, as much as the nearest cache holds, or four tiles. Fitted.
-Measured on a Zen 4, tiles of 6 KB, as 25 elements of 64 filters: with 4 ahead 0.82 to 0.96 of the
-time of 16.
+far where each tile is in other rows, half of what the nearest cache holds, or four tiles. Measured
+on a Zen 3, PoCL and Intel's runtime, 62 random reorders whose tiles read 0.5 to 2 KB: 0.97 and 0.98
+of the time with 16 KB, 0.74 at best. Measured on a Zen 4, tiles of 6 KB, as 25 elements of 64
+filters: with 4 ahead 0.82 to 0.96 of the time of 16.
 """
 MOST_AHEAD = 16
 """The same in tiles, at the most. Fitted."""

@@ -130,7 +130,9 @@ class CostModel:
         stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
-        moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
+        if not read.follows:
+            least = 0 if store.lines or store.staged else weights.LEAST_HOP
+            moved += tiles * max(least, read.rows * weights.HOP_BYTES)
         missed = tiles * written.missed(cached=store.is_ordinary)
         missed *= weights.BANK_MISS_NS * self._core_gb_s
         if store.is_ordinary:
