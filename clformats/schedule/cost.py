@@ -12,7 +12,7 @@ from functools import cached_property
 from math import log2, prod
 
 from ..problems import thresholds as weights
-from ..problems.problem import Problem, remembered
+from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions, rounds_of
@@ -159,10 +159,10 @@ class CostModel:
     def _stored(self, tile: Tile) -> int:
         """How many elements are stored past the cache: tiles that overlap store some twice."""
         if tile not in self._past_caches:
-            steps = tile.all_steps(len(self.p.nodes))
+            counts = positions(self.p, tile)
             self._past_caches[tile] = prod(
-                -(-n.size.value // k) * k if is_shifted(self.p, n) else n.size.value
-                for n, k in zip(self.p.nodes, steps, strict=True)
+                count * tile.steps(k) if is_shifted(self.p, n) else n.size.value
+                for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
             )
         return self._past_caches[tile]
 
@@ -260,7 +260,6 @@ def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
     return -(-moved(p, tile, side) // run) * -(-run * p.dtypes[side == "dst"].bits // line)
 
 
-@remembered
 def _at_edges(p: Problem, tile: Tile) -> float:
     """What an element takes longer for the tiles at an edge, as a mean of all tiles.
 

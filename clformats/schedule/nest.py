@@ -60,6 +60,12 @@ def rounds_of(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
     return found
 
 
+def inside_out(p: Problem, schedule: Schedule) -> list[tuple[Loop, int]]:
+    """The loops of a schedule, innermost first, with their rounds: see `rounds_of`."""
+    nest = schedule.nest
+    return [*zip(nest, rounds_of(p, schedule.tile, nest), strict=True)][::-1]
+
+
 def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
     """The loop along which a tile's runs go on, on a side."""
     counts = positions(p, tile)

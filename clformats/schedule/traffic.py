@@ -13,7 +13,7 @@ from math import inf
 from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
-from .nest import rounds_of
+from .nest import inside_out
 from .runs import steady
 from .schedule import Schedule, Tile
 
@@ -70,9 +70,8 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     follows = False
     tiles = 1
     jumps = float(rows)
-    every = zip(schedule.nest, rounds_of(p, schedule.tile, schedule.nest), strict=True)
-    serial = [(loop, rounds) for loop, rounds in every if not loop.spread]
-    for number, (loop, all_rounds) in enumerate(reversed(serial)):
+    serial = [(loop, rounds) for loop, rounds in inside_out(p, schedule) if not loop.spread]
+    for number, (loop, all_rounds) in enumerate(serial):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         if number == 0 and longer > run:
@@ -96,9 +95,9 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
 def _between(p: Problem, schedule: Schedule) -> float:
     """How many rows of the destination come before the first goes on; infinite where none does."""
     bits, along = p.dtypes[1].bits, by_stride(p, "dst")
-    steps, nest = schedule.tile.all_steps(len(p.nodes)), schedule.nest
+    steps = schedule.tile.all_steps(len(p.nodes))
     rows, run, _ = rows_of(steps, along, bits)
-    for loop, rounds in zip(nest[::-1], rounds_of(p, schedule.tile, nest)[::-1], strict=True):
+    for loop, rounds in inside_out(p, schedule):
         steps[loop.axis] *= rounds
         after, longer, _ = rows_of(steps, along, bits)
         if longer > run:
@@ -148,10 +147,10 @@ def _pages(p: Problem, steps: list[int]) -> int:
 
 def new_pages(p: Problem, schedule: Schedule) -> float:
     """How many pages of the source a tile goes to, in the mean, whose addresses are not held."""
-    steps, nest = schedule.tile.all_steps(len(p.nodes)), schedule.nest
+    steps = schedule.tile.all_steps(len(p.nodes))
     held, tiles = pages(p, schedule.tile), 1
     found = float(held)
-    for loop, rounds in zip(nest[::-1], rounds_of(p, schedule.tile, nest)[::-1], strict=True):
+    for loop, rounds in inside_out(p, schedule):
         if loop.spread or held > weights.HELD_PAGES:
             break
         steps[loop.axis] *= rounds
