@@ -26,8 +26,10 @@ from .runs import (
     is_settled,
     is_shifted,
     moved,
+    present,
     row_apart,
     run_of,
+    steps_on,
     turns,
     vectors,
 )
@@ -47,6 +49,7 @@ class CostModel:
         self.is_large = traits.is_large(p.nbytes)
         # Tiles that overlap find in the caches what they read again.
         self.elements = prod(n.size.value for n in p.nodes)
+        self.loaded = prod(steps_on(p, k, "src") for k in range(len(p.nodes)))
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, float] = {}
@@ -65,7 +68,7 @@ class CostModel:
         core = prod(positions(self.p, tile)) * (self._each(tile) + weights.TILE_NS)
         core /= self.traits.compute_units
         src, dst = self.bits
-        moved = self.elements * (src * self._lost(tile) + dst) / 8
+        moved = (self.loaded * src * self._lost(tile) + self.elements * dst) / 8
         busy = _together(core, moved * self._byte_ns, self._exposed(tile)) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
 
@@ -126,7 +129,7 @@ class CostModel:
         read, written, pages = sides
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
-        moved = self.elements * src * self._lost(schedule.tile, read.whole) / 8
+        moved = self.loaded * src * self._lost(schedule.tile, read.whole) / 8
         stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
@@ -206,7 +209,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     stages = log2(max(1, min(tile.lanes, run) / row))
     if run > row and row % tile.lanes:
         stages = max(1.0, stages)
-    mixes = sent / p.held("src") * stages
+    mixes = sent * present(p, tile, "dst") / p.held("src") * stages
     steps = tile.all_steps(len(p.nodes))
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
               / (begins_blocks(p, t, steps) or _crossed(p, t, tile))

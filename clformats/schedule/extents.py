@@ -38,10 +38,12 @@ from .runs import (
     guard_range,
     loaded_run,
     moved,
+    padded,
     power_of_two,
     row_apart,
     run_of,
     strides,
+    told,
     vectors,
 )
 from .schedule import ALL, Tile
@@ -140,13 +142,13 @@ def tiles(p: Problem) -> Iterator[Tile]:
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
             if p.tables and tile.lanes > max([8, *runs, loaded_run(p, tile)]):
                 continue  # Compilers are slow to put many short loads together.
-            if tile in found or moved(p, tile) > MOST_ELEMENTS:
+            if tile in found or moved(p, tile) * told(p, tile, "dst") > MOST_ELEMENTS:
                 continue
             loads, tables = vectors(p, tile, "src"), range(len(p.tables))
             begins = [begins_blocks(p, t, sizes) > 0 for t in tables]
             if p.tables and not any(begins[t] or crosses_blocks(p, t, tile.lanes) for t in tables):
                 loads //= 4  # single elements
-            both = loads + vectors(p, tile, "dst")
+            both = loads + round(vectors(p, tile, "dst") * told(p, tile, "dst"))
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
             wide = source_run == lanes and _has_two_lines_in_few_banks(p, tile)
@@ -174,16 +176,20 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
     Of those that end within a run of the destination. Where they have rows of their own, as in
     `bfyx`, edges cost less than stores to all of these rows in turn. Each size is a program: so
-    there may be more of them where tiles at the edge store lanes one by one.
+    there may be more of them where tiles at the edge store lanes one by one. Blocks that are mostly
+    padding are covered even if a run ends before them: tiles of 8 of 16 batches, of which the
+    source has 2, ask for each, and prefetch what is not there.
     """
     found, near = [*sizes], 8 * LONG_RUN_BYTES // p.dtypes[1].bits
+    lacks = {axis for axis, _ in padded(p, "src")}
     for number, guard in enumerate(() if p.tables else p.guards):
         axes = [k for k, n in enumerate(p.nodes) if n.guard == number]
         spills = guard_range(p, number, sizes)[1] >= guard.end.value
         few = guard.end.value * (1 if spills else 2) <= FEW_ELEMENTS
         within = any(p.nodes[k].dst.value < near for k in axes)
         rest = [k for k in axes if sizes[k] < p.nodes[k].size.value]
-        if few and within and len(rest) < len(axes) and asks_anything(p, number, sizes):
+        begun = len(rest) < len(axes) or lacks & {*axes}
+        if few and within and begun and asks_anything(p, number, sizes):
             for k in rest:
                 found[k] = p.nodes[k].size.value
     return tuple(found)

@@ -10,7 +10,7 @@ from ..errors import InvalidArgument
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from .layout import stores_units
-from .runs import chain, ends_at, is_inner, is_shifted, moved
+from .runs import chain, ends_at, is_inner, is_shifted, moved, told
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 
@@ -126,7 +126,8 @@ def _refusal_of_vectors(p: Problem, schedule: Schedule) -> str:
         return "a tile for one work-item, with a number of steps of each loop"
     if tile.lanes not in VECTORS:
         return "vectors of 1, 2, 4, 8 or 16 lanes"
-    return f"{MOST_ELEMENTS} elements at most" if moved(p, tile) > MOST_ELEMENTS else ""
+    many = moved(p, tile) * told(p, tile, "dst") > MOST_ELEMENTS
+    return f"{MOST_ELEMENTS} elements at most" if many else ""
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:

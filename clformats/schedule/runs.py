@@ -10,7 +10,13 @@ from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
 from ..problems.problem import Guard, Node, Problem, remembered
-from ..problems.thresholds import APART_SHARE, APART_SHARE_OF_BYTES, FEW_PATTERNS, LINE_BYTES
+from ..problems.thresholds import (
+    APART_SHARE,
+    APART_SHARE_OF_BYTES,
+    FEW_PATTERNS,
+    LINE_BYTES,
+    PADDING_TEXT,
+)
 from .schedule import Tile
 
 
@@ -28,14 +34,21 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 def steps_on(p: Problem, axis: int, side: str) -> int:
     """Steps of a loop that are elements of the source, or have a place in the destination.
 
-    Of a block of 16 these are 3, where the dimension has 3.
+    Of a block of 16 these are 3, where the dimension has 3; of two loops of 4 steps 1 and 3.
     """
     node = p.nodes[axis]
-    if node.guard is None or sum(n.guard == node.guard for n in p.nodes) > 1:
+    if node.guard is None:
         return node.size.value
-    guard = p.guards[node.guard]
-    there = guard.hi.value - guard.lo.value if side == "src" else guard.end.value
-    return min(node.size.value, -(-there // node.unit))
+    guard, unit = p.guards[node.guard], node.unit
+    first, end = (guard.lo.value, guard.hi.value) if side == "src" else (0, guard.end.value)
+    return min(node.size.value, -(-end // unit) - first // unit)
+
+
+@remembered
+def padded(p: Problem, side: str) -> list[tuple[int, int]]:
+    """(loop, steps) of the loops of which a side has fewer steps than they take: see `steps_on`."""
+    found = [(axis, steps_on(p, axis, side)) for axis in range(len(p.nodes))]
+    return [(axis, steps) for axis, steps in found if steps < p.nodes[axis].size.value]
 
 
 @remembered
@@ -250,11 +263,37 @@ def loaded_run(p: Problem, tile: Tile) -> int:
 
 
 def vectors(p: Problem, tile: Tile, side: str) -> int:
-    """How many vectors of a tile are loaded or stored; in each turn, where words are apart."""
+    """How many vectors of a tile are loaded or stored; in each turn, where words are apart.
+
+    Those of padding are not loaded, but stored.
+    """
     run = loaded_run(p, tile) if p.tables and side == "src" else run_of(p, tile, side)
     if side == "src" and (row := row_apart(p, tile)) is not None:
         run = tile.steps(row)
-    return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
+    rows = moved(p, tile, side) // turns(p, side) // run
+    rows = round(rows * present(p, tile, side)) if side == "src" else rows
+    return max(1, rows) * -(-run // tile.lanes)
+
+
+@remembered
+def present(p: Problem, tile: Tile, side: str) -> float:
+    """The share of a tile's vectors on a side that have elements; the tile knows the others.
+
+    Of loops that it covers, and of which the source has fewer steps: 2 batches of 16.
+    """
+    share = 1.0
+    for axis, there in padded(p, "src"):
+        size, guard = p.nodes[axis].size.value, p.nodes[axis].guard
+        settled = guard is not None and is_settled(p, guard, tile.all_steps(len(p.nodes)))
+        if settled and strides(p.nodes, side)[axis] >= tile.lanes:
+            share *= there / size
+    return share
+
+
+def told(p: Problem, tile: Tile, side: str) -> float:
+    """How much text a tile's vectors are for compilers, as a share: see `PADDING_TEXT`."""
+    share = present(p, tile, side)
+    return share + (1 - share) * PADDING_TEXT
 
 
 def moved(p: Problem, tile: Tile, *sides: str) -> int:

@@ -14,7 +14,7 @@ from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from .nest import inside_out
-from .runs import steady
+from .runs import padded, steady, steps_on
 from .schedule import Schedule, Tile
 
 
@@ -166,7 +166,7 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
 
     After a run of so many elements the loop goes on in the row: their stride, or less where the
     source has others between them, within a line, as in records; more where the next row begins
-    before the steps of one end, as of 14 elements that are taken for a block of 16.
+    before the steps of one end, as of 17 elements that are taken for two blocks of 16.
     """
     nodes, tables = p.nodes, p.tables if side == "src" else ()
     places = (table.place(every) for table in tables for every, _ in table.jumps)
@@ -179,15 +179,18 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
         near = (stride - end) * p.dtypes[0].bits < 8 * LINE_BYTES
         before = run if near else stride * run // end
         found.append((stride, axis, before))
-        run, end = before * nodes[axis].size.value, stride * nodes[axis].size.value
+        steps = steps_on(p, axis, side)
+        run, end = before * steps, stride * steps
     return found
 
 
 def digits(p: Problem, side: str, steps: list[int]) -> list[int]:
-    """Steps of each loop, and what they are along each digit of the tables in the source."""
-    if side == "dst" or not p.tables:
-        return steps
+    """Steps of each loop that a side has, and what they are along each digit of its tables."""
     found = [*steps]
+    for axis, there in padded(p, side):
+        found[axis] = min(steps[axis], there)
+    if side == "dst" or not p.tables:
+        return found
     for t, table in enumerate(p.tables):
         left, every = _along(p, t, steps), [every for every, _ in table.jumps]
         for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
