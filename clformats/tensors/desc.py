@@ -264,7 +264,8 @@ class MemoryDesc(described.Made, Shaped, Pixels):
         env: dict[str, Any] = {}
         for d, (value, n) in enumerate(zip(index, self.dims, strict=True)):
             env[f"i{d}"] = i = as_index(value, kind)
-            if np.any(i < 0) or np.any(i >= n):
+            inside = 0 <= i < n if isinstance(i, int) else np.all((i >= 0) & (i < n))
+            if not inside:
                 raise IndexError(f"index {i} of dimension {d} is outside 0..{n - 1} in {self}")
         return self.expr.evaluate(env)
 

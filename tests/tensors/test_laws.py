@@ -53,9 +53,9 @@ def test_bijection() -> None:
     for fmt in UNIQUE:
         for desc in _descs(fmt):
             flat = desc.offsets().ravel()
-            assert len(np.unique(flat)) == flat.size, desc
             assert flat.min() >= 0, desc
             assert flat.max() < desc.nbytes * 8 // desc.dtype.bits, desc
+            assert np.bincount(flat).max() == 1, desc
             for _ in range(8):
                 index = tuple(int(rng.integers(n)) for n in desc.dims)
                 assert desc.coords(desc.offset(*index)) == index, desc

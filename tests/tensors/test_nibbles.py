@@ -17,8 +17,9 @@ D = cf.MemoryDesc
 
 def owns_whole_bytes(desc: D) -> bool:
     """By looking at every element and at the other half of its byte."""
-    places = np.arange(cf.host.packing.flat_size(desc))[owned(desc)].ravel()
-    return bool(np.isin(places ^ 1, places).all())
+    written = np.zeros(cf.host.packing.flat_size(desc) + 1, bool)
+    written[:-1][owned(desc)] = True
+    return bool(written[np.flatnonzero(written) ^ 1].all())
 
 
 def check(desc: D) -> bool:
