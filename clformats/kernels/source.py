@@ -10,13 +10,13 @@ from hashlib import sha256
 
 from ..formats.expr import Const, Expr, Var
 from ..problems.problem import Number
-from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
+from ..problems.thresholds import MOST_LOOPS, MOST_PLACES_STORED
 
 MOST_ARGUMENT_BYTES = 1024
 """What a kernel's arguments take together at the most: OpenCL promises no more."""
 SHORT_NEST = "const Short given"
 """How a kernel declares a nest whose numbers have 4 bytes."""
-IDLE_BYTES = 8 * MOST_ELEMENTS
+IDLE_BYTES = 8 * MOST_PLACES_STORED
 """What the tile of an `idle` kernel touches on each side at the most."""
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 

@@ -210,10 +210,12 @@ in a loop, which has the text once, of rows of large tensors that are loaded by 
 1.6 s), and of rows of two lines in few banks of memory: bytes of 4096 x 11008 are transposed in 0.6
 of the time. Where words trade elements, also twice the vectors of the usual tile: a plain order to
 AWQ's, 4096 x 4096, in 0.73 of the time. Measured."""
+MOST_PLACES_STORED = 2 * MOST_ELEMENTS
+"""Places of the largest tiles, if half of them at the least are known to be padding. Chosen."""
 PADDING_TEXT = 1 / 16
-"""What a vector that is known to be padding counts in both. With one batch of 32 a tile has 30 of
-them for each other one, and compiles in 2 to 3 s instead of 2 (PoCL, Zen 3); it takes 0.2 to 0.4 of
-the time. Measured."""
+"""What a stored vector that is known to be padding counts in `MOST_ELEMENTS` and `MOST_VECTORS`, in
+large tensors. With one batch of 32 a tile has 31 of them for each other one; it compiles in as long
+as others, 2 s of PoCL's, and takes 0.2 to 0.4 of the time (Zen 3). Measured."""
 LEAST_APART = 16
 """Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
 MOST_LOOPS = 12

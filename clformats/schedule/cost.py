@@ -21,12 +21,12 @@ from .runs import (
     chain,
     common,
     crosses_blocks,
+    filled,
     footprint,
     has_unlike_rows,
     is_settled,
     is_shifted,
     moved,
-    present,
     row_apart,
     run_of,
     steps_on,
@@ -79,7 +79,8 @@ class CostModel:
         """
         if not self.is_large:
             return weights.EXPOSED_CACHED
-        nbytes = prod(tile.extents) * sum(self.bits) / 8
+        sides = zip(("src", "dst"), self.p.dtypes, strict=True)
+        nbytes = sum(moved(self.p, tile, side) * t.bits for side, t in sides) / 8
         return min(1.0, weights.EXPOSED_SHARE + nbytes / weights.EXPOSED_BYTES)
 
     @cached_property
@@ -209,7 +210,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     stages = log2(max(1, min(tile.lanes, run) / row))
     if run > row and row % tile.lanes:
         stages = max(1.0, stages)
-    mixes = sent * present(p, tile, "dst") / p.held("src") * stages
+    mixes = sent * filled(p, tile) / p.held("src") * stages
     steps = tile.all_steps(len(p.nodes))
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
               / (begins_blocks(p, t, steps) or _crossed(p, t, tile))

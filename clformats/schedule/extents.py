@@ -19,7 +19,6 @@ from ..problems.thresholds import (
     LONG_RUN_BYTES,
     LONGEST_ROW,
     LONGEST_SPLIT,
-    MOST_ELEMENTS,
     MOST_VECTORS,
     OVERLAP,
     PREFETCHED_PLACES,
@@ -36,14 +35,14 @@ from .runs import (
     chain,
     crosses_blocks,
     guard_range,
+    is_too_large,
+    lacking,
     loaded_run,
-    moved,
-    padded,
     power_of_two,
     row_apart,
     run_of,
     strides,
-    told,
+    text_share,
     vectors,
 )
 from .schedule import ALL, Tile
@@ -142,13 +141,13 @@ def tiles(p: Problem) -> Iterator[Tile]:
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
             if p.tables and tile.lanes > max([8, *runs, loaded_run(p, tile)]):
                 continue  # Compilers are slow to put many short loads together.
-            if tile in found or moved(p, tile) * told(p, tile, "dst") > MOST_ELEMENTS:
+            if tile in found or is_too_large(p, tile):
                 continue
             loads, tables = vectors(p, tile, "src"), range(len(p.tables))
             begins = [begins_blocks(p, t, sizes) > 0 for t in tables]
             if p.tables and not any(begins[t] or crosses_blocks(p, t, tile.lanes) for t in tables):
                 loads //= 4  # single elements
-            both = loads + round(vectors(p, tile, "dst") * told(p, tile, "dst"))
+            both = loads + round(vectors(p, tile, "dst") * text_share(p, tile))
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
             wide = source_run == lanes and _has_two_lines_in_few_banks(p, tile)
@@ -178,10 +177,10 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
     `bfyx`, edges cost less than stores to all of these rows in turn. Each size is a program: so
     there may be more of them where tiles at the edge store lanes one by one. Blocks that are mostly
     padding are covered even if a run ends before them: tiles of 8 of 16 batches, of which the
-    source has 2, ask for each, and prefetch what is not there.
+    source has 2, ask whether each batch is there, and prefetch what is not.
     """
     found, near = [*sizes], 8 * LONG_RUN_BYTES // p.dtypes[1].bits
-    lacks = {axis for axis, _ in padded(p, "src")}
+    lacks = {axis for axis, _ in lacking(p, "src")}
     for number, guard in enumerate(() if p.tables else p.guards):
         axes = [k for k, n in enumerate(p.nodes) if n.guard == number]
         spills = guard_range(p, number, sizes)[1] >= guard.end.value

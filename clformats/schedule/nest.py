@@ -10,7 +10,7 @@ from ..errors import InvalidArgument
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from .layout import stores_units
-from .runs import chain, ends_at, is_inner, is_shifted, moved, told
+from .runs import chain, ends_at, is_inner, is_shifted, is_too_large
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 
@@ -126,8 +126,7 @@ def _refusal_of_vectors(p: Problem, schedule: Schedule) -> str:
         return "a tile for one work-item, with a number of steps of each loop"
     if tile.lanes not in VECTORS:
         return "vectors of 1, 2, 4, 8 or 16 lanes"
-    many = moved(p, tile) * told(p, tile, "dst") > MOST_ELEMENTS
-    return f"{MOST_ELEMENTS} elements at most" if many else ""
+    return f"{MOST_ELEMENTS} elements at most" if is_too_large(p, tile) else ""
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:

@@ -15,7 +15,10 @@ from ..problems.thresholds import (
     APART_SHARE_OF_BYTES,
     FEW_PATTERNS,
     LINE_BYTES,
+    MOST_ELEMENTS,
+    MOST_PLACES_STORED,
     PADDING_TEXT,
+    STREAMED_LEAST,
 )
 from .schedule import Tile
 
@@ -34,7 +37,8 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 def steps_on(p: Problem, axis: int, side: str) -> int:
     """Steps of a loop that are elements of the source, or have a place in the destination.
 
-    Of a block of 16 these are 3, where the dimension has 3; of two loops of 4 steps 1 and 3.
+    Of a block of 16 these are 3, where the dimension has 3; of a block of 4 x 4, in two loops, 1
+    and 3.
     """
     node = p.nodes[axis]
     if node.guard is None:
@@ -45,7 +49,7 @@ def steps_on(p: Problem, axis: int, side: str) -> int:
 
 
 @remembered
-def padded(p: Problem, side: str) -> list[tuple[int, int]]:
+def lacking(p: Problem, side: str) -> list[tuple[int, int]]:
     """(loop, steps) of the loops of which a side has fewer steps than they take: see `steps_on`."""
     found = [(axis, steps_on(p, axis, side)) for axis in range(len(p.nodes))]
     return [(axis, steps) for axis, steps in found if steps < p.nodes[axis].size.value]
@@ -263,42 +267,54 @@ def loaded_run(p: Problem, tile: Tile) -> int:
 
 
 def vectors(p: Problem, tile: Tile, side: str) -> int:
-    """How many vectors of a tile are loaded or stored; in each turn, where words are apart.
-
-    Those of padding are not loaded, but stored.
-    """
+    """How many vectors of a tile are loaded or stored; in each turn, where words are apart."""
     run = loaded_run(p, tile) if p.tables and side == "src" else run_of(p, tile, side)
     if side == "src" and (row := row_apart(p, tile)) is not None:
         run = tile.steps(row)
-    rows = moved(p, tile, side) // turns(p, side) // run
-    rows = round(rows * present(p, tile, side)) if side == "src" else rows
-    return max(1, rows) * -(-run // tile.lanes)
+    return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
 
 
 @remembered
-def present(p: Problem, tile: Tile, side: str) -> float:
-    """The share of a tile's vectors on a side that have elements; the tile knows the others.
+def there(p: Problem, tile: Tile, of: str, side: str) -> float:
+    """The share of a tile's vectors on a side of which the side ``of`` has an element or a place.
 
-    Of loops that it covers, and of which the source has fewer steps: 2 batches of 16.
+    As far as the tile knows: it covers a block of 16 batches, of which the source has 2. Loops
+    inside a vector do not count, nor those whose places in the source a table has.
     """
     share = 1.0
-    for axis, there in padded(p, "src"):
-        size, guard = p.nodes[axis].size.value, p.nodes[axis].guard
+    for axis, steps in lacking(p, of):
+        guard, tabled = p.nodes[axis].guard, side == "src" and p.nodes[axis].table
         settled = guard is not None and is_settled(p, guard, tile.all_steps(len(p.nodes)))
-        if settled and strides(p.nodes, side)[axis] >= tile.lanes:
-            share *= there / size
+        if settled and not tabled and strides(p.nodes, side)[axis] >= tile.lanes:
+            share *= steps / tile.steps(axis)
     return share
 
 
-def told(p: Problem, tile: Tile, side: str) -> float:
-    """How much text a tile's vectors are for compilers, as a share: see `PADDING_TEXT`."""
-    share = present(p, tile, side)
+def filled(p: Problem, tile: Tile) -> float:
+    """The share of a tile's stored vectors that have elements; the others are known as padding."""
+    return there(p, tile, "src", "dst") / there(p, tile, "dst", "dst")
+
+
+def text_share(p: Problem, tile: Tile) -> float:
+    """How much text the stores of a tile are, compared with others: see `PADDING_TEXT`."""
+    share = filled(p, tile) if p.nbytes >= STREAMED_LEAST else 1
     return share + (1 - share) * PADDING_TEXT
 
 
-def moved(p: Problem, tile: Tile, *sides: str) -> int:
-    """The elements, or words, of a tile that are loaded or stored; on the way where no side is."""
-    return prod(tile.extents) // prod(p.held(side) for side in sides or ("src", "dst"))
+def is_too_large(p: Problem, tile: Tile) -> bool:
+    """Whether compilers would take long for a tile: `MOST_ELEMENTS`, `MOST_PLACES_STORED`."""
+    places = moved(p, tile)
+    return places > MOST_PLACES_STORED or places * text_share(p, tile) > MOST_ELEMENTS
+
+
+def moved(p: Problem, tile: Tile, side: str = "") -> int:
+    """The elements, or words, of a tile that a side loads or stores; on the way where none is.
+
+    Vectors that the side lacks are left out: see `there`.
+    """
+    sides = [side] if side else ["src", "dst"]
+    places = prod(tile.extents) // prod(map(p.held, sides))
+    return round(places * there(p, tile, side, side)) if side else places
 
 
 def turns(p: Problem, side: str) -> int:

@@ -14,7 +14,7 @@ from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from .nest import inside_out
-from .runs import padded, steady, steps_on
+from .runs import lacking, steady, steps_on
 from .schedule import Schedule, Tile
 
 
@@ -186,13 +186,14 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
 
 def digits(p: Problem, side: str, steps: list[int]) -> list[int]:
     """Steps of each loop that a side has, and what they are along each digit of its tables."""
-    found = [*steps]
-    for axis, there in padded(p, side):
-        found[axis] = min(steps[axis], there)
+    there = [*steps]
+    for axis, most in lacking(p, side):
+        there[axis] = min(steps[axis], most)
     if side == "dst" or not p.tables:
-        return found
+        return there
+    found = [*there]
     for t, table in enumerate(p.tables):
-        left, every = _along(p, t, steps), [every for every, _ in table.jumps]
+        left, every = _along(p, t, there), [every for every, _ in table.jumps]
         for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
             whole = large // small
             # Of blocks that are read for more than half, all lines are read.

@@ -330,26 +330,32 @@ def test_the_universal_program_converts_all_types(engine: cf.Engine, src: str) -
             assert np.array_equal(got, cf.pack(expected, b).view(np.uint8)), f"{a} -> {b}"
 
 
-@pytest.mark.parametrize("text", [
-    "tile c4 d5 of 4 | a b c d | ahead 0 | staged 1",
-    "tile c16 d16 of 16 | a* b d | ahead 3 | stream 64",
-    "tile c16 d32 of 16 | a b d | ahead 0 | lines",
-    "tile c16 d16 of 8 | a b d | ahead 0 | ordinary",
+CHANNELS = "f32:b_fs_yx_fsv16:3x37x4x40", "f32:bfyx:3x37x4x40"
+ONE_BATCH = "f64:bfyx:1x32x192x192", "f64:bs_fs_yx_bsv32_fsv32:1x32x192x192"
+
+
+@pytest.mark.parametrize(("src", "dst", "text"), [
+    (*CHANNELS, "tile c4 d5 of 4 | a b c d | ahead 0 | staged 1"),
+    (*CHANNELS, "tile c16 d16 of 16 | a* b d | ahead 3 | stream 64"),
+    (*CHANNELS, "tile c16 d32 of 16 | a b d | ahead 0 | lines"),
+    (*CHANNELS, "tile c16 d16 of 8 | a b d | ahead 0 | ordinary"),
+    (*ONE_BATCH, "tile a8 b32 c32 of 8 | a | ahead 4 | stream 64"),
 ])  # fmt: skip
-def test_an_idle_launch_touches_the_beginning_alone(engine: cf.Engine, text: str) -> None:
+def test_an_idle_launch_touches_the_beginning_alone(
+    engine: cf.Engine, src: str, dst: str, text: str
+) -> None:
     """It makes drivers generate code, on buffers of its own."""
     import pyopencl as cl
 
-    dims = (3, 37, 4, 40)
-    p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "bfyx"))
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
     launch = render_schedule(p, Schedule.parse(text))
     kernel = engine.kernel(launch.source, launch.KERNEL)
     whole = np.full(2 * IDLE_BYTES, 0xA5, np.uint8)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    src, dst = (cl.Buffer(engine.context, flags, hostbuf=whole) for _ in range(2))
-    kernel.set_args(src, dst, idle(launch))
+    buffers = [cl.Buffer(engine.context, flags, hostbuf=given) for given in (~whole, whole)]
+    kernel.set_args(*buffers, idle(launch))
     cl.enqueue_nd_range_kernel(engine.queue, kernel, (1,), (1,)).wait()
-    cl.enqueue_copy(engine.queue, whole, dst).wait()
+    cl.enqueue_copy(engine.queue, whole, buffers[1]).wait()
     assert (whole[IDLE_BYTES:] == 0xA5).all()
 
 
@@ -360,6 +366,16 @@ def test_an_idle_launch_divides_by_no_number_of_its_nest() -> None:
     done = subprocess.run(words, env=os.environ | {"POCL_SIGFPE_HANDLER": "0"}, check=False,
                           capture_output=True, text=True, timeout=300)  # fmt: skip
     assert not done.returncode, done.stdout
+
+
+def test_a_tile_of_mostly_padding_is_written_whole(engine: cf.Engine) -> None:
+    """One batch of 32: 8,192 places, of which 256 are elements."""
+    dims = (1, 32, 32, 33)
+    src, dst = (cf.MemoryDesc(dims, "f32", name) for name in ("bfyx", "bs_fs_yx_bsv32_fsv32"))
+    p = problem(src, dst)
+    source, expected = before_and_after(p, 1)
+    schedule = Schedule.parse("tile a8 b32 c32 of 8 | a | ahead 4 | stream 64")
+    assert np.array_equal(written(engine, p, schedule, source, baked=False), expected)
 
 
 @pytest.mark.parametrize(("before", "after"), [(8, 4), (8, 0), (3, 5), (0, 12)])
