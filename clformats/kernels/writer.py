@@ -12,7 +12,7 @@ from ..schedule.line_buffer import LineBuffer
 from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
-from . import exchange, tables
+from . import exchange, tables, zeros
 from .ahead import LinesAhead, among
 from .computation import Computed
 from .key import KernelKey
@@ -68,6 +68,7 @@ class _KernelWriter:
         if isinstance(self.types, Computed):
             self.operands = Operands(self.types, layout, key.operands, self.widths)
         self.edge = False  # whether some of the tile may be no elements
+        self.further = ""  # how far from the first of its loop a vector is stored
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.masked: set[int] = set()
@@ -118,13 +119,14 @@ class _KernelWriter:
                  for k, steps in enumerate(row) if steps]  # fmt: skip
         terms += [f"f{k} * {side}{k}" for k, _ in self.layout.rolled if side == self.turned]
         shift = vector.shift + lane
-        terms += [*looked_up, *([str(shift)] if shift else [])]
-        return " + ".join(terms) or "0"
+        terms += [*looked_up, *([str(shift)] if shift else []), *([self.further] * (side == "d"))]
+        return " + ".join(filter(None, terms)) or "0"
 
     def _statements(self) -> Iterator[str]:
         """What is done with a tile, in order."""
         ready: set[int] = set()
         lines: list[tuple[int, ...]] = []
+        padding: list[tuple[int, ...]] = []
         if isinstance(self.types, PackedConversion):
             yield from self._packed(self.types)
             ready.update(range(self.program.loads))
@@ -136,9 +138,10 @@ class _KernelWriter:
                 elif what in ("pair", "op"):
                     yield self._made(what, number)
             if what == "store":
-                lines.append(numbers)
+                (padding if self._are_zeros(numbers) else lines).append(numbers)
                 if not (self.types.word and self.layout.rolled):
                     yield from self._stores(lines)
+        yield from self._zeros(padding)
         if lines:
             lines.sort()  # What waited is stored in the order of places: runs of lines are faster.
             stores = [*self._stores(lines)]
@@ -201,6 +204,24 @@ class _KernelWriter:
                 for number in numbers:
                     yield from self._store(number)
         lines.clear()
+
+    def _are_zeros(self, numbers: Sequence[int]) -> bool:
+        """Whether stores are past the cache, of zeros that no operand or exchange changes."""
+        if not self.streams or self.edge or self.pairs or isinstance(self.types, Computed):
+            return False
+        changed = self.types.word or any(self.key.exchanges)
+        return not changed and all(self.program.outputs[n] == ZERO for n in numbers)
+
+    def _zeros(self, lines: Sequence[tuple[int, ...]]) -> Iterator[str]:
+        """The statements that store lines of zeros: see `zeros`."""
+        step = len(lines[0]) * self.lanes if lines else 0
+        for run in zeros.runs([self.layout.stores[numbers[0]] for numbers in lines], step):
+            if len(run) < zeros.LEAST_LOOPED:
+                yield from self._stores([lines[k] for k in run])
+                continue
+            self.further = zeros.further(step)
+            yield zeros.looped([*self._stores([lines[run.start]])], len(run))
+            self.further = ""
 
     def _output(self, number: int) -> str:
         """The value of a store, before elements are exchanged as it is stored."""

@@ -368,16 +368,6 @@ def test_an_idle_launch_divides_by_no_number_of_its_nest() -> None:
     assert not done.returncode, done.stdout
 
 
-def test_a_tile_of_mostly_padding_is_written_whole(engine: cf.Engine) -> None:
-    """One batch of 32: 8,192 places, of which 256 are elements."""
-    dims = (1, 32, 32, 33)
-    src, dst = (cf.MemoryDesc(dims, "f32", name) for name in ("bfyx", "bs_fs_yx_bsv32_fsv32"))
-    p = problem(src, dst)
-    source, expected = before_and_after(p, 1)
-    schedule = Schedule.parse("tile a8 b32 c32 of 8 | a | ahead 4 | stream 64")
-    assert np.array_equal(written(engine, p, schedule, source, baked=False), expected)
-
-
 @pytest.mark.parametrize(("before", "after"), [(8, 4), (8, 0), (3, 5), (0, 12)])
 def test_padding_reads_no_operand(before: int, after: int) -> None:
     dims, pads = (2, 4, 8, 16), [(0, 0), (before, after), (0, 0), (0, 0)]
