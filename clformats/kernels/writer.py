@@ -214,12 +214,12 @@ class _KernelWriter:
 
     def _zeros(self, lines: Sequence[tuple[int, ...]]) -> Iterator[str]:
         """The statements that store lines of zeros: see `zeros`."""
-        step = len(lines[0]) * self.lanes if lines else 0
-        for run in zeros.runs([self.layout.stores[numbers[0]] for numbers in lines], step):
+        stored = [[self.layout.stores[n] for n in numbers] for numbers in lines]
+        for run in zeros.runs(stored, self.lanes):
             if len(run) < zeros.LEAST_LOOPED:
                 yield from self._stores([lines[k] for k in run])
                 continue
-            self.further = zeros.further(step)
+            self.further = zeros.further(self.lanes * len(lines[run.start]))
             yield zeros.looped([*self._stores([lines[run.start]])], len(run))
             self.further = ""
 

@@ -1,6 +1,6 @@
 """Stores of zeros that follow each other: a loop, as compilers take seconds for hundreds of them.
 
-One batch of a block of 32 has 31 stores of padding for each other one.
+With one batch of a block of 32 there are 31 stores of padding for each store of elements.
 """
 
 from __future__ import annotations
@@ -14,15 +14,22 @@ LEAST_LOOPED = 8
 """From so many stores on that follow each other they are a loop."""
 
 
-def runs(vectors: Sequence[TileVector], step: int) -> Iterator[range]:
-    """The numbers of vectors that follow each other in a row, each ``step`` after the one before.
+def runs(lines: Sequence[Sequence[TileVector]], lanes: int) -> Iterator[range]:
+    """The numbers of lines that follow each other: equal ones, each where the one before ends.
 
-    >>> [list(r) for r in runs([TileVector((), k, 8, ()) for k in (0, 8, 16, 40, 48)], 8)]
+    A line has vectors of so many lanes, in any rows; the last one of a tile may have fewer.
+
+    >>> rows = [[TileVector((), k, 8, ())] for k in (0, 8, 16, 40, 48)]
+    >>> [list(r) for r in runs(rows, 8)]
     [[0, 1, 2], [3, 4]]
     """
-    ends = [(v.row, v.shift + step) for v in vectors]
-    begins = [k for k, v in enumerate(vectors) if not k or (v.row, v.shift) != ends[k - 1]]
-    return map(range, begins, [*begins[1:], len(vectors)])
+
+    def places(line: Sequence[TileVector], by: int) -> list[tuple[tuple[int, ...], int, int]]:
+        return [(v.row, v.shift + by, v.width) for v in line]
+
+    begins = [k for k, line in enumerate(lines)
+              if not k or places(line, 0) != places(lines[k - 1], lanes * len(line))]  # fmt: skip
+    return map(range, begins, [*begins[1:], len(lines)])
 
 
 def further(step: int) -> str:

@@ -8,7 +8,7 @@ from math import prod
 
 from ..errors import InvalidArgument
 from ..problems.problem import Problem, remembered
-from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
+from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS, MOST_PLACES_STORED
 from .layout import stores_units
 from .runs import chain, ends_at, is_inner, is_shifted, is_too_large
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
@@ -126,7 +126,8 @@ def _refusal_of_vectors(p: Problem, schedule: Schedule) -> str:
         return "a tile for one work-item, with a number of steps of each loop"
     if tile.lanes not in VECTORS:
         return "vectors of 1, 2, 4, 8 or 16 lanes"
-    return f"{MOST_ELEMENTS} elements at most" if is_too_large(p, tile) else ""
+    most = f"{MOST_ELEMENTS} elements at most, {MOST_PLACES_STORED} if most are padding"
+    return most if is_too_large(p, tile) else ""
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:

@@ -281,12 +281,13 @@ def there(p: Problem, tile: Tile, of: str, side: str) -> float:
     As far as the tile knows: it covers a block of 16 batches, of which the source has 2. Loops
     inside a vector do not count, nor those whose places in the source a table has.
     """
-    share = 1.0
-    for axis, steps in lacking(p, of):
-        guard, tabled = p.nodes[axis].guard, side == "src" and p.nodes[axis].table
-        settled = guard is not None and is_settled(p, guard, tile.all_steps(len(p.nodes)))
-        if settled and not tabled and strides(p.nodes, side)[axis] >= tile.lanes:
-            share *= steps / tile.steps(axis)
+    share, every = 1.0, tile.all_steps(len(p.nodes))
+    for axis, (node, taken) in enumerate(zip(p.nodes, every, strict=True)):
+        if node.guard is None or (side == "src" and node.table):
+            continue
+        steps, apart = steps_on(p, axis, of), strides(p.nodes, side)[axis] >= tile.lanes
+        if steps < taken and apart and is_settled(p, node.guard, every):
+            share *= steps / taken
     return share
 
 
@@ -296,8 +297,12 @@ def filled(p: Problem, tile: Tile) -> float:
 
 
 def text_share(p: Problem, tile: Tile) -> float:
-    """How much text the stores of a tile are, compared with others: see `PADDING_TEXT`."""
-    share = filled(p, tile) if p.nbytes >= STREAMED_LEAST else 1
+    """How much text the stores of a tile are, compared with others: see `PADDING_TEXT`.
+
+    Each is its own where values are computed, or elements of words moved, and in small tensors.
+    """
+    own = p.computation or any(p.words) or p.exchanges or p.nbytes < STREAMED_LEAST
+    share = 1 if own else filled(p, tile)
     return share + (1 - share) * PADDING_TEXT
 
 
