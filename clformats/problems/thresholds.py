@@ -214,9 +214,9 @@ MOST_PLACES_STORED = 2 * MOST_ELEMENTS
 """Places of the largest tiles, if half of them at the least are known to be padding. Chosen."""
 PADDING_TEXT = 1 / 16
 """What a stored vector that is known to be padding counts in `MOST_ELEMENTS` and `MOST_VECTORS`, in
-large tensors, where most of them are loops. With one batch of 32 a tile has 31 of them for each
-other one; it compiles in 0.7 s of PoCL's, as others do, and takes 0.2 to 0.4 of the time (Zen 3).
-Measured."""
+large tensors, where most of them are in loops: see `clformats.kernels.zeros`. With one batch of 32
+a tile has 31 of them for each other one; it compiles in 0.7 s of PoCL's, and takes 0.2 to 0.4 of
+the time (Zen 3). Measured."""
 LEAST_APART = 16
 """Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
 MOST_LOOPS = 12
