@@ -275,17 +275,17 @@ def vectors(p: Problem, tile: Tile, side: str) -> int:
 
 
 @remembered
-def there(p: Problem, tile: Tile, of: str, side: str) -> float:
-    """The share of a tile's vectors on a side of which the side ``of`` has an element or a place.
+def there(p: Problem, tile: Tile, *, of: str, on: str) -> float:
+    """The share of a tile's vectors ``on`` a side of which the side ``of`` has elements or places.
 
     As far as the tile knows: it covers a block of 16 batches, of which the source has 2. Loops
     inside a vector do not count, nor those whose places in the source a table has.
     """
     share, every = 1.0, tile.all_steps(len(p.nodes))
     for axis, (node, taken) in enumerate(zip(p.nodes, every, strict=True)):
-        if node.guard is None or (side == "src" and node.table):
+        if node.guard is None or (on == "src" and node.table):
             continue
-        steps, apart = steps_on(p, axis, of), strides(p.nodes, side)[axis] >= tile.lanes
+        steps, apart = steps_on(p, axis, of), strides(p.nodes, on)[axis] >= tile.lanes
         if steps < taken and apart and is_settled(p, node.guard, every):
             share *= steps / taken
     return share
@@ -293,7 +293,7 @@ def there(p: Problem, tile: Tile, of: str, side: str) -> float:
 
 def filled(p: Problem, tile: Tile) -> float:
     """The share of a tile's stored vectors that have elements; the others are known as padding."""
-    return there(p, tile, "src", "dst") / there(p, tile, "dst", "dst")
+    return there(p, tile, of="src", on="dst") / there(p, tile, of="dst", on="dst")
 
 
 def text_share(p: Problem, tile: Tile) -> float:
@@ -319,7 +319,7 @@ def moved(p: Problem, tile: Tile, side: str = "") -> int:
     """
     sides = [side] if side else ["src", "dst"]
     places = prod(tile.extents) // prod(map(p.held, sides))
-    return round(places * there(p, tile, side, side)) if side else places
+    return round(places * there(p, tile, of=side, on=side)) if side else places
 
 
 def turns(p: Problem, side: str) -> int:

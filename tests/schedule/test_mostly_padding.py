@@ -64,7 +64,7 @@ def test_tiles_of_whole_blocks_know_what_is_padding(text: str, loaded: int, shar
     p = of_batches(3)
     assert vectors(p, tile(text), "src") == loaded
     assert moved(p, tile(text), "src") == 16 * loaded
-    assert there(p, tile(text), "src", "src") == filled(p, tile(text)) == share
+    assert there(p, tile(text), of="src", on="src") == filled(p, tile(text)) == share
 
 
 def test_what_the_destination_has_no_place_for_is_not_stored() -> None:
