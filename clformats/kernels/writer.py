@@ -119,8 +119,9 @@ class _KernelWriter:
                  for k, steps in enumerate(row) if steps]  # fmt: skip
         terms += [f"f{k} * {side}{k}" for k, _ in self.layout.rolled if side == self.turned]
         shift = vector.shift + lane
-        terms += [*looked_up, *([str(shift)] if shift else []), *([self.further] * (side == "d"))]
-        return " + ".join(filter(None, terms)) or "0"
+        terms += [*looked_up, *([str(shift)] if shift else [])]
+        terms += [self.further] if self.further and side == "d" else []
+        return " + ".join(terms) or "0"
 
     def _statements(self) -> Iterator[str]:
         """What is done with a tile, in order."""

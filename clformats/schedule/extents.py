@@ -180,14 +180,13 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
     source has 2, ask whether each batch is there, and prefetch what is not.
     """
     found, near = [*sizes], 8 * LONG_RUN_BYTES // p.dtypes[1].bits
-    lacks = {axis for axis, _ in lacking(p, "src")}
     for number, guard in enumerate(() if p.tables else p.guards):
         axes = [k for k, n in enumerate(p.nodes) if n.guard == number]
         spills = guard_range(p, number, sizes)[1] >= guard.end.value
         few = guard.end.value * (1 if spills else 2) <= FEW_ELEMENTS
         within = any(p.nodes[k].dst.value < near for k in axes)
         rest = [k for k in axes if sizes[k] < p.nodes[k].size.value]
-        begun = len(rest) < len(axes) or lacks & {*axes}
+        begun = len(rest) < len(axes) or any(axis in axes for axis, _ in lacking(p, "src"))
         if few and within and begun and asks_anything(p, number, sizes):
             for k in rest:
                 found[k] = p.nodes[k].size.value

@@ -274,7 +274,6 @@ def vectors(p: Problem, tile: Tile, side: str) -> int:
     return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
 
 
-@remembered
 def there(p: Problem, tile: Tile, *, of: str, on: str) -> float:
     """The share of a tile's vectors ``on`` a side of which the side ``of`` has elements or places.
 
@@ -291,6 +290,7 @@ def there(p: Problem, tile: Tile, *, of: str, on: str) -> float:
     return share
 
 
+@remembered
 def filled(p: Problem, tile: Tile) -> float:
     """The share of a tile's stored vectors that have elements; the others are known as padding."""
     return there(p, tile, of="src", on="dst") / there(p, tile, of="dst", on="dst")
@@ -301,7 +301,7 @@ def text_share(p: Problem, tile: Tile) -> float:
 
     Each is its own where values are computed, or elements of words moved, and in small tensors.
     """
-    own = p.computation or any(p.words) or p.exchanges or p.nbytes < STREAMED_LEAST
+    own = p.computation or any(p.words) or p.nbytes < STREAMED_LEAST
     share = 1 if own else filled(p, tile)
     return share + (1 - share) * PADDING_TEXT
 
@@ -312,6 +312,7 @@ def is_too_large(p: Problem, tile: Tile) -> bool:
     return places > MOST_PLACES_STORED or places * text_share(p, tile) > MOST_ELEMENTS
 
 
+@remembered
 def moved(p: Problem, tile: Tile, side: str = "") -> int:
     """The elements, or words, of a tile that a side loads or stores; on the way where none is.
 
