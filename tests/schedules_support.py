@@ -47,6 +47,11 @@ AROUND = 4096
 """Bytes before and behind what a kernel may touch."""
 
 
+def parsed(src: str, dst: str) -> Problem:
+    """The problem of two descriptors, by their texts."""
+    return problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+
+
 def random_problem(r: random.Random) -> Problem:
     """Two descriptors of sizes that hurt, some with padding around."""
     while True:
@@ -83,19 +88,20 @@ def random_schedules(r: random.Random, p: Problem, count: int = 5) -> list[Sched
 
 def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
     """A legal schedule of a tile."""
-    loops = range(len(p.nodes))
+    axes = range(len(p.nodes))
     # In the destination's order, tiles may be one run.
-    order = r.choice([loops, r.sample(loops, len(loops))])
-    nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
+    order = r.choice([axes, r.sample(axes, len(axes))])
+    loops = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
     for _ in range(r.choice([0, 2])):
-        _block(r, nest, positions(p, tile))
+        _block(r, loops, positions(p, tile))
+    nest = tuple(loops)
     found = legal(p, tile, nest, 64)
     # Few tiles have lines that wait or stream: those take no other kind, but for narrower streams.
     stores = [store for store in found if not store.is_ordinary] or found
     most = max(store.streams for store in stores)
     stores += [Store(n) for n in (0, 16, 32) if n < most]
     lead = r.choice([0, 0, 1, 3, 50])
-    return Schedule(tile, tuple(nest), lead, r.choice(stores))
+    return Schedule(tile, nest, lead, r.choice(stores))
 
 
 def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:

@@ -68,7 +68,6 @@ class _KernelWriter:
         if isinstance(self.types, Computed):
             self.operands = Operands(self.types, layout, key.operands, self.widths)
         self.edge = False  # whether some of the tile may be no elements
-        self.further = ""  # how far from the first of its loop a vector is stored
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.masked: set[int] = set()
@@ -120,7 +119,6 @@ class _KernelWriter:
         terms += [f"f{k} * {side}{k}" for k, _ in self.layout.rolled if side == self.turned]
         shift = vector.shift + lane
         terms += [*looked_up, *([str(shift)] if shift else [])]
-        terms += [self.further] if self.further and side == "d" else []
         return " + ".join(terms) or "0"
 
     def _statements(self) -> Iterator[str]:
@@ -207,11 +205,16 @@ class _KernelWriter:
         lines.clear()
 
     def _are_zeros(self, numbers: Sequence[int]) -> bool:
-        """Whether stores are past the cache, of zeros that no operand or exchange changes."""
-        if not self.streams or self.edge or self.pairs or isinstance(self.types, Computed):
+        """Whether stores are past the cache, of zeros that no operand or exchange changes.
+
+        Nor does one depend on where the tile is, at an edge.
+        """
+        changed = isinstance(self.types, Computed) or self.types.word or any(self.key.exchanges)
+        if not self.streams or self.pairs or changed:
             return False
-        changed = self.types.word or any(self.key.exchanges)
-        return not changed and all(self.program.outputs[n] == ZERO for n in numbers)
+        stores = [self.layout.stores[n] for n in numbers] if self.edge else ()
+        asked = any(any(self.masks.of_store(vector)) for vector in stores)
+        return not asked and all(self.program.outputs[n] == ZERO for n in numbers)
 
     def _zeros(self, lines: Sequence[tuple[int, ...]]) -> Iterator[str]:
         """The statements that store lines of zeros: see `zeros`."""
@@ -220,9 +223,9 @@ class _KernelWriter:
             if len(run) < zeros.LEAST_LOOPED:
                 yield from self._stores([lines[k] for k in run])
                 continue
-            self.further = zeros.further(self.lanes * len(lines[run.start]))
-            yield zeros.looped([*self._stores([lines[run.start]])], len(run))
-            self.further = ""
+            first = lines[run.start]
+            begin = self.types.begin("to", "dst", zeros.place(self.lanes * len(first)))
+            yield zeros.looped([begin, *self._stores([first])], len(run))
 
     def _output(self, number: int) -> str:
         """The value of a store, before elements are exchanged as it is stored."""

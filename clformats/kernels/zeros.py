@@ -32,12 +32,12 @@ def runs(lines: Sequence[Sequence[TileVector]], lanes: int) -> Iterator[range]:
     return map(range, begins, [*begins[1:], len(lines)])
 
 
-def further(step: int) -> str:
-    """How far a store of a loop is from the first one, each ``step`` from the one before."""
-    return f"{step} * zero"
+def place(step: int) -> str:
+    """Where a tile begins for the stores of a loop: each time ``step`` elements further."""
+    return f"now.dst + {step} * zero"
 
 
 def looped(statements: Sequence[str], count: int) -> str:
-    """The statements ``count`` times, at places that are `further` each time."""
+    """The statements ``count`` times, of which the first declares that they begin at `place`."""
     body = indent("\n".join(statements), "    ")
     return f"#pragma unroll 1\nfor (idx zero = 0; zero < {count}; ++zero) {{\n{body}\n}}"

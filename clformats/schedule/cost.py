@@ -7,12 +7,11 @@ still cached; a jump to another row costs as much as reading some more bytes wou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from math import log2, prod
 
 from ..problems import thresholds as weights
-from ..problems.problem import Problem
+from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions, rounds_of
@@ -35,7 +34,7 @@ from .runs import (
 )
 from .schedule import Loop, Schedule, Tile
 from .stores import line_buffer, line_groups, steps_together, whole_row
-from .traffic import Traffic, by_stride, covered, digits, new_pages, rows_of, traffic
+from .traffic import Traffic, by_stride, covered, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
@@ -53,7 +52,6 @@ class CostModel:
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, float] = {}
-        self._past_caches: dict[Tile, int] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic, float]] = {}
 
     def _each(self, tile: Tile) -> float:
@@ -79,9 +77,7 @@ class CostModel:
         """
         if not self.is_large:
             return weights.EXPOSED_CACHED
-        sides = zip(("src", "dst"), self.p.dtypes, strict=True)
-        nbytes = sum(moved(self.p, tile, side) * t.bits for side, t in sides) / 8
-        return min(1.0, weights.EXPOSED_SHARE + nbytes / weights.EXPOSED_BYTES)
+        return min(1.0, weights.EXPOSED_SHARE + _nbytes(self.p, tile) / weights.EXPOSED_BYTES)
 
     @cached_property
     def _byte_ns(self) -> float:
@@ -131,11 +127,11 @@ class CostModel:
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         moved = self.loaded * src * self._lost(schedule.tile, read.whole) / 8
-        stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
+        stored = self.elements if store.is_ordinary else _stored(self.p, schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         if not read.follows:
-            least = 0 if store.lines or store.staged else weights.LEAST_HOP
+            least = 0 if store.is_buffered else weights.LEAST_HOP
             moved += tiles * max(least, read.rows * weights.HOP_BYTES)
         missed = tiles * written.missed(cached=store.is_ordinary)
         missed *= weights.BANK_MISS_NS * self._core_gb_s
@@ -159,16 +155,6 @@ class CostModel:
     def _sparse(self) -> float:
         """How many bytes of the source lie in its lines for each one that is moved."""
         return max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
-
-    def _stored(self, tile: Tile) -> int:
-        """How many elements are stored past the cache: tiles that overlap store some twice."""
-        if tile not in self._past_caches:
-            counts = positions(self.p, tile)
-            self._past_caches[tile] = prod(
-                count * tile.steps(k) if is_shifted(self.p, n) else n.size.value
-                for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
-            )
-        return self._past_caches[tile]
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
@@ -195,6 +181,23 @@ class CostModel:
 def _together(core: float, memory: float, exposed: float) -> float:
     """The time of both: the longer hides the shorter but for the exposed share of it."""
     return max(core, memory) + min(core, memory) * exposed
+
+
+@remembered
+def _nbytes(p: Problem, tile: Tile) -> float:
+    """How many bytes a tile loads and stores."""
+    sides = zip(("src", "dst"), p.dtypes, strict=True)
+    return sum(moved(p, tile, side) * t.bits for side, t in sides) / 8
+
+
+@remembered
+def _stored(p: Problem, tile: Tile) -> int:
+    """How many elements are stored past the cache: tiles that overlap store some twice."""
+    counts = positions(p, tile)
+    return prod(
+        count * tile.steps(k) if is_shifted(p, n) else n.size.value
+        for k, (n, count) in enumerate(zip(p.nodes, counts, strict=True))
+    )
 
 
 def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
@@ -225,7 +228,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     runs = [run_of(p, tile, side) for side in ("src", "dst")]
     if looked:
-        rows, *_ = rows_of(digits(p, "src", steps), by_stride(p, "src"), src.bits)
+        rows, *_ = rows_of(p, "src", tuple(steps))
         runs[0] = -(-prod(tile.extents) // rows)
     touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
     if not is_large:
@@ -252,7 +255,7 @@ def _is_unlike(p: Problem, tile: Tile) -> bool:
     return has_unlike_rows(p, tile) and row_apart(p, tile) is None
 
 
-def _held(p: Problem, tile: Tile, nest: Sequence[Loop]) -> float:
+def _held(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> float:
     """The line buffers of all tiles in turn, as a share of what they may take."""
     buffer = line_buffer(p, tile)
     return buffer.place(0, line_groups(p, tile, nest)) * buffer.nbytes / weights.STAGE_BYTES

@@ -51,13 +51,14 @@ def positions(p: Problem, tile: Tile) -> tuple[int, ...]:
     return tuple(-(-n.size.value // k) for n, k in zip(p.nodes, steps, strict=True))
 
 
-def rounds_of(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
+@remembered
+def rounds_of(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> tuple[int, ...]:
     """How many steps each loop has each time it is entered, within a block of its axis."""
     left, found = [*positions(p, tile)], []
     for loop in nest:
         found.append(max(1, left[loop.axis] // loop.tiles))
         left[loop.axis] = min(left[loop.axis], loop.tiles)
-    return found
+    return tuple(found)
 
 
 def inside_out(p: Problem, schedule: Schedule) -> list[tuple[Loop, int]]:

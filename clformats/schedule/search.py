@@ -97,7 +97,7 @@ def wanted_items(p: Problem, traits: Traits) -> int:
     return max(1, min(ITEMS * traits.compute_units, p.nbytes // ITEM_BYTES))
 
 
-def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> int:
+def prefetch(p: Problem, tile: Tile, nest: tuple[Loop, ...], traits: Traits) -> int:
     """How many tiles ahead lines are asked for: none where caches hold what is moved.
 
     None either where each tile would look up more places in tables: kernels of these have none.

@@ -31,7 +31,7 @@ from .runs import (
 from .schedule import Loop, Store, Tile
 
 
-def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> list[Store]:
+def legal(p: Problem, tile: Tile, nest: tuple[Loop, ...], begin_bytes: int) -> list[Store]:
     """Ordinary stores, and the other kinds that a tile and the loops around it allow.
 
     Memory begins at multiples of ``begin_bytes``. Where whole lines may be streamed, only ordinary
@@ -106,7 +106,7 @@ def _has_whole_lines(p: Problem, tile: Tile) -> bool:
     return whole and all(n % line == 0 and n == firsts[k - k % each] for k, n in enumerate(firsts))
 
 
-def can_buffer_lines(p: Problem, tile: Tile, nest: Sequence[Loop]) -> bool:
+def can_buffer_lines(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> bool:
     """Whether a line buffer can hold the rows of a tile, until they go on: a line of each at least.
 
     Of shorter ones some have a full line and some have none, which processors guess wrongly.
@@ -123,7 +123,7 @@ def line_buffer(p: Problem, tile: Tile) -> LineBuffer:
     return LineBuffer(prod(tile.extents) // run, run, p.dtypes[1].nbytes)
 
 
-def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+def line_groups(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
     """How many tiles go by before the rows of the first one go on: those of the innermost loop.
 
     1 where the innermost loop goes on in them itself.
@@ -134,7 +134,7 @@ def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     return rounds_of(p, tile, nest)[-1]
 
 
-def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+def whole_row(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
     """The elements of a row that a line buffer takes one after the other: by tile after tile.
 
     No more than those of a loop whose last tile overlaps: how many lines are full varies there.
@@ -155,7 +155,7 @@ def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     return run
 
 
-def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+def _most_staged(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
     """Of how many innermost loops the tiles are one run together that fits; 0 for none."""
     along = strides(p.nodes, "dst")
     best, steps = 0, steps_together(p, tile, nest, 0)
@@ -172,7 +172,7 @@ def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     return best
 
 
-def steps_together(p: Problem, tile: Tile, nest: Sequence[Loop], inner: int) -> list[int]:
+def steps_together(p: Problem, tile: Tile, nest: tuple[Loop, ...], inner: int) -> list[int]:
     """How many steps of each loop the tiles of so many innermost loops cover, at the most.
 
     Of their axes all steps, or those of a block where a loop around goes along the same axis; of

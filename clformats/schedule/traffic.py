@@ -61,9 +61,8 @@ class Traffic:
 
 def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
-    bits = p.dtypes[side == "dst"].bits
     steps = schedule.tile.all_steps(len(p.nodes))
-    rows, run, apart = rows_of(digits(p, side, steps), by_stride(p, side), bits)
+    rows, run, apart = rows_of(p, side, tuple(steps))
     first, begins = rows, apart
     parts = run & -run < min(run, LINE_BYTES // 2)
     leaves = parts and apart >= weights.ONE_SET and rows > weights.SET_ROWS
@@ -94,12 +93,11 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
 
 def _between(p: Problem, schedule: Schedule) -> float:
     """How many rows of the destination come before the first goes on; infinite where none does."""
-    bits, along = p.dtypes[1].bits, by_stride(p, "dst")
     steps = schedule.tile.all_steps(len(p.nodes))
-    rows, run, _ = rows_of(steps, along, bits)
+    rows, run, _ = rows_of(p, "dst", tuple(steps))
     for loop, rounds in inside_out(p, schedule):
         steps[loop.axis] *= rounds
-        after, longer, _ = rows_of(steps, along, bits)
+        after, longer, _ = rows_of(p, "dst", tuple(steps))
         if longer > run:
             return rows
         rows = after
@@ -114,10 +112,10 @@ def _around(
     Fewer rounds of a loop with a table, if these are held: after some it is in another block.
     """
     tabled = side == "src" and p.nodes[axis].table
-    before, bits = steps[axis], p.dtypes[side == "dst"].bits
+    before = steps[axis]
     while True:
         steps[axis] = before * rounds
-        rows, run, far = rows_of(digits(p, side, steps), by_stride(p, side), bits)
+        rows, run, far = rows_of(p, side, tuple(steps))
         held = rows * max(run, LINE_BYTES) <= weights.FAR_BYTES
         held &= far < weights.SAME_BANK or rows * far <= weights.NEAR_BYTES
         if held or rounds == 1 or not tabled:
@@ -125,16 +123,16 @@ def _around(
         rounds //= 2
 
 
-@remembered
 def pages(p: Problem, tile: Tile) -> int:
     """In how many pages of the source a tile's rows are, at the least."""
-    return _pages(p, tile.all_steps(len(p.nodes)))
+    return _pages(p, tuple(tile.all_steps(len(p.nodes))))
 
 
-def _pages(p: Problem, steps: list[int]) -> int:
-    """In how many pages of the source so many steps of each loop are, at the least."""
+@remembered
+def _pages(p: Problem, every: tuple[int, ...]) -> int:
+    """In how many pages of the source so many steps of every loop are, at the least."""
     page = 8 * weights.PAGE_BYTES // p.dtypes[0].bits
-    steps = digits(p, "src", steps)
+    steps = digits(p, "src", every)
     found = span = 1
     for stride, axis, _ in by_stride(p, "src"):
         if stride >= page:
@@ -155,7 +153,7 @@ def new_pages(p: Problem, schedule: Schedule) -> float:
             break
         steps[loop.axis] *= rounds
         tiles *= rounds
-        held = _pages(p, steps)
+        held = _pages(p, tuple(steps))
         found = min(found, held / tiles)
     return found
 
@@ -184,7 +182,7 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def digits(p: Problem, side: str, steps: list[int]) -> list[int]:
+def digits(p: Problem, side: str, steps: Sequence[int]) -> list[int]:
     """Steps of each loop that a side has, and what they are along each digit of its tables."""
     there = [*steps]
     for axis, most in lacking(p, side):
@@ -223,11 +221,13 @@ def covered(p: Problem, tile: Tile) -> float:
     return found
 
 
-def rows_of(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> tuple[int, int, int]:
-    """(rows, bytes of each, the power of two in their distances): what of them these steps move."""
+@remembered
+def rows_of(p: Problem, side: str, every: tuple[int, ...]) -> tuple[int, int, int]:
+    """(rows, bytes of each, the power of two in their distances) of so many steps of every loop."""
+    bits, steps = p.dtypes[side == "dst"].bits, digits(p, side, every)
     rows = run = 1
     apart = weights.MOST_APART
-    for stride, axis, before in along:
+    for stride, axis, before in by_stride(p, side):
         if before == run and rows == 1:
             run *= steps[axis]
         else:

@@ -28,6 +28,7 @@ from clformats.schedule.universal import CONVERTED, serves
 from clformats.tensors.dtypes import as_dtype, convert
 from tests.schedules_support import (
     before_and_after,
+    parsed,
     ran,
     random_problem,
     random_schedules,
@@ -104,7 +105,7 @@ def test_blocks_of_loops_are_runs(engine: cf.Engine, text: str) -> None:
      "tile c16 of 8 | c:2 a b c | ahead 1 | staged 1"),
 ])  # fmt: skip
 def test_runs_with_tiles_at_edges(engine: cf.Engine, src: str, dst: str, schedule: str) -> None:
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     source, expected = before_and_after(p, 0)
     got = written(engine, p, Schedule.parse(schedule), source)
     assert np.array_equal(got, expected)
@@ -122,7 +123,7 @@ def test_vectors_cross_blocks_that_no_tile_begins_with(
     engine: cf.Engine, src: str, dst: str
 ) -> None:
     """Each is put together of a part in one block and a part in the next one."""
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     source, expected = before_and_after(p, 0)
     crossing = 0
     for schedule in spread(ranked(p, Traits(vector_bytes=32))):
@@ -140,13 +141,13 @@ def test_vectors_cross_blocks_that_no_tile_begins_with(
 def test_lines_of_rows_that_lie_before_the_last_ones(
     engine: cf.Engine, src: str, dst: str, schedule: str
 ) -> None:
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     source, expected = before_and_after(p, 0)
     assert np.array_equal(written(engine, p, Schedule.parse(schedule), source), expected)
 
 
 def test_a_tile_of_one_element_looks_its_place_up(engine: cf.Engine) -> None:
-    p = problem(cf.MemoryDesc.parse("u8:abC12c:2x3x20"), cf.MemoryDesc.parse("u8:abC7c:2x3x20"))
+    p = parsed("u8:abC12c:2x3x20", "u8:abC7c:2x3x20")
     source, expected = before_and_after(p, 0)
     got = written(engine, p, Schedule.parse("tile of 1 | b c a | ahead 0 | ordinary"), source)
     assert np.array_equal(got, expected)
@@ -347,7 +348,7 @@ def test_an_idle_launch_touches_the_beginning_alone(
     """It makes drivers generate code, on buffers of its own."""
     import pyopencl as cl
 
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     launch = render_schedule(p, Schedule.parse(text))
     kernel = engine.kernel(launch.source, launch.KERNEL)
     whole = np.full(2 * IDLE_BYTES, 0xA5, np.uint8)

@@ -21,7 +21,7 @@ from clformats.schedule.layout import TileVector
 from clformats.schedule.runs import text_share
 from clformats.schedule.schedule import Schedule
 from tests.device_support import check_reorder
-from tests.schedules_support import before_and_after, written
+from tests.schedules_support import before_and_after, parsed, written
 
 LOOP = re.compile(r"for \(idx zero = 0; zero < (\d+); \+\+zero\)")
 
@@ -82,8 +82,22 @@ def test_padding_of_a_tile_is_zero(
 ])  # fmt: skip
 def test_blocks_that_lines_do_not_fill(engine: cf.Engine, src: str, dst: str, tile: str) -> None:
     """The last stores of a row are fewer than those of a line."""
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     schedule = Schedule.parse(f"tile {tile}")
+    source, expected = before_and_after(p, 1)
+    assert np.array_equal(written(engine, p, schedule, source, baked=False), expected)
+
+
+@pytest.mark.parametrize(
+    ("tile", "loops"), [("b8 c16 d16 of 8", 8 + 8), ("a2 b8 c16 d16 of 8", 16)]
+)
+def test_stores_at_an_edge_are_loops_unless_they_ask(
+    engine: cf.Engine, tile: str, loops: int
+) -> None:
+    """Of three blocks of channels the last has 8: two of them are an edge, one is beyond memory."""
+    p = parsed("f32:bfyx:1x40x24x24", "f32:bs_fs_yx_bsv16_fsv16:1x40x24x24")
+    schedule = Schedule.parse(f"tile {tile} | a b | ahead 2 | stream 64")
+    assert len(LOOP.findall(render_schedule(p, schedule).source)) == loops
     source, expected = before_and_after(p, 1)
     assert np.array_equal(written(engine, p, schedule, source, baked=False), expected)
 
@@ -93,7 +107,7 @@ def test_blocks_that_lines_do_not_fill(engine: cf.Engine, src: str, dst: str, ti
     (40, cf.Attr(src_scale=0.5, beta=0.7)),
 ])  # fmt: skip
 def test_one_batch_of_32_by_the_rules(streaming: cf.Stream, channels: int, attr: cf.Attr) -> None:
-    """Stores at edges, and of computed values, are each their own."""
+    """Stores of computed values are each their own."""
     src, dst = (cf.MemoryDesc((1, channels, 24, 24), "f32", name)
                 for name in ("bfyx", "bs_fs_yx_bsv32_fsv32"))  # fmt: skip
     check_reorder(src, dst, streaming, attr=attr)

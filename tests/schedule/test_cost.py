@@ -16,13 +16,14 @@ from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best, prefetch, ranked
 from clformats.schedule.stores import line_groups
 from clformats.schedule.traffic import Traffic, covered, traffic
+from tests.schedules_support import parsed
 
 CORES = Traits(compute_units=2, vector_bytes=64)
 PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16, begins=64)
 
 
 def written(src: str, dst: str, schedule: str) -> Traffic:
-    p, s = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)), Schedule.parse(schedule)
+    p, s = parsed(src, dst), Schedule.parse(schedule)
     return traffic(p, s, "dst")
 
 
@@ -58,7 +59,7 @@ def test_runs_that_begin_anywhere_touch_parts_of_lines(run: int, begins: int, li
 def test_parts_of_blocks_are_read_with_the_rest_of_them(tile: str, share: float) -> None:
     """Blocks of 48 channels in parts of 16: a tile of two parts has a third one beside them."""
     src, dst = "f32:aBcd48b:16x144x28x28", "f32:aBcd32b:16x144x28x28"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     assert covered(p, Schedule.parse(f"tile {tile} of 16 | a* | ahead 0 | ordinary").tile) == share
 
 
@@ -94,7 +95,7 @@ def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float
 def test_rows_that_wait_cost_as_much_as_all_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a tile, 16 rows of 256 bytes, are a page: of four tiles in turn they are four."""
     src, dst = "f32:byxf:19x192x55x55", "u8:bfyx:19x192x55x55"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
 
     def seconds(nest: str, price: float) -> float:
         monkeypatch.setattr(thresholds, "KEPT_ROW_BYTES", price)
@@ -113,7 +114,7 @@ def test_larger_tiles_hide_less(
 ) -> None:
     """Twice the bytes of a tile expose twice as much, but where caches hold what is moved."""
     src, dst = "f32:bfyx:16x64x112x112", "f32:byxf:16x64x112x112"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     traits = replace(CORES, streamed_bytes=streamed_bytes)
 
     def price(width: int) -> float:
@@ -131,7 +132,7 @@ def test_larger_tiles_hide_less(
 def test_few_banks_cost_more_where_memory_is_fast() -> None:
     """A miss takes as long everywhere: what slow memory could move meanwhile is less."""
     src, dst = "f32:oiyx:1024x1024x3x3", "f32:hwio:1024x1024x3x3"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     slow, fast = (replace(CORES, vector_bytes=32, copied_gb_s=speed) for speed in (25, 70))
     lines = Schedule.parse("tile a9 c16 of 8 | c* b | ahead 16 | stream 64")
     costs = [CostModel(p, traits).seconds(lines) for traits in (slow, fast)]
@@ -145,7 +146,7 @@ def test_few_banks_cost_more_where_memory_is_fast() -> None:
 
 def test_in_caches_the_speed_of_memory_counts_nothing() -> None:
     src, dst = "f32:ab:256x256", "f32:ba:256x256"
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     slow, fast = (replace(CORES, copied_gb_s=speed) for speed in (25, 700))
     assert ranked(p, slow) == ranked(p, fast)
 
@@ -156,7 +157,7 @@ def test_in_caches_the_speed_of_memory_counts_nothing() -> None:
 ])  # fmt: skip
 def test_tiles_take_turns_to_read_whole_lines(src: str, dst: str, in_turn: bool) -> None:
     """One of 64 bytes is read at once anyway, of 16 with three others: the destination waits."""
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     found = best(p, CORES)
     assert found.store.lines
     assert (line_groups(p, found.tile, found.nest) > 1) is in_turn

@@ -19,6 +19,7 @@ from clformats.schedule.runs import filled, lacking, moved, text_share, there, v
 from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best
 from clformats.schedule.traffic import digits, traffic
+from tests.schedules_support import parsed
 
 CORES = Traits(compute_units=2, vector_bytes=32)
 SCHEDULE = "tile b16 c16 d16 of 16 | a* b | ahead 4 | stream 64"
@@ -35,10 +36,6 @@ def tile(text: str) -> Tile:
     return Schedule.parse(f"tile {text} | a* b | ahead 0 | ordinary").tile
 
 
-def pair(src: str, dst: str) -> Problem:
-    return problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
-
-
 @pytest.mark.parametrize(("src", "dst", "lacks", "places"), [
     ("f32:oiyx:64x3x7x7", "f32:OIhw16i16o:64x3x7x7", [3], []),
     ("f32:oiyx:64x3x7x7", "f32:OIhw4i16o4i:64x3x7x7", [1, 3], []),
@@ -51,7 +48,7 @@ def pair(src: str, dst: str) -> Problem:
 def test_loops_have_the_steps_that_a_side_has(
     src: str, dst: str, lacks: list[int], places: list[int]
 ) -> None:
-    p = pair(src, dst)
+    p = parsed(src, dst)
     assert sorted(steps for _, steps in lacking(p, "src")) == lacks
     assert sorted(steps for _, steps in lacking(p, "dst")) == places
 
@@ -69,13 +66,13 @@ def test_tiles_of_whole_blocks_know_what_is_padding(text: str, loaded: int, shar
 
 def test_what_the_destination_has_no_place_for_is_not_stored() -> None:
     """3 channels of a block of 16: rows of `bfyx` are those of 3."""
-    p, whole = pair("f32:aBcd16b:2x3x40x50", "f32:bfyx:2x3x40x50"), tile("b16 c16 of 16")
+    p, whole = parsed("f32:aBcd16b:2x3x40x50", "f32:bfyx:2x3x40x50"), tile("b16 c16 of 16")
     assert (vectors(p, whole, "dst"), filled(p, whole)) == (3, 1)
 
 
 @pytest.mark.parametrize("src", ["f32:aBcd24b:2x7x8x8", "f32:bs_fs_yx_bsv32_fsv32:2x7x8x8"])
 def test_no_vector_of_a_block_that_tables_lead_to_is_left_out(src: str) -> None:
-    p = pair(src, "f32:aBcd16b:2x7x8x8")
+    p = parsed(src, "f32:aBcd16b:2x7x8x8")
     for one in tiles(p):
         layout = lay_out(p, one)
         assert 2 * vectors(p, one, "src") >= len(layout.loads), one
@@ -87,7 +84,7 @@ def test_no_vector_of_a_block_that_tables_lead_to_is_left_out(src: str) -> None:
 ])  # fmt: skip
 def test_tables_lead_to_blocks_that_there_are(src: str, dst: str) -> None:
     """Both have one block of channels, however many steps of padding a tile takes."""
-    p = pair(src, dst)
+    p = parsed(src, dst)
     counts = [n.size.value for n in p.nodes]
     along = len(digits(p, "src", counts)) - len(counts)
     assert along

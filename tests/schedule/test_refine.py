@@ -11,7 +11,7 @@ import pytest
 import clformats as cf
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem, refine
-from tests.schedules_support import ACTIVATIONS, SIZES, WEIGHTS
+from tests.schedules_support import ACTIVATIONS, SIZES, WEIGHTS, parsed
 
 SWIZZLED = (
     "os_is_yx_isa8_osv8_isv4_swizzled_by_4", "os_is_yx_osa4_isa8_osv8_isv4_swizzled_by_4",
@@ -67,6 +67,6 @@ def check_visited(src: str, dst: str, dims: tuple[int, ...]) -> None:
 )
 def test_blocks_that_lie_in_memory_as_a_whole(src: str, dst: str, block: int) -> None:
     """Of the source, wherever it has an element of one."""
-    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    p = parsed(src, dst)
     assert [g.block for g in p.guards] == [block] * len(p.guards)
     assert p.guards

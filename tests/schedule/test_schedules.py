@@ -33,7 +33,7 @@ from clformats.schedule.runs import (
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, ranked
 from clformats.schedule.stores import streaming
-from tests.schedules_support import random_problem, random_schedule
+from tests.schedules_support import parsed, random_problem, random_schedule
 
 TEXT = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
@@ -194,7 +194,7 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
 @pytest.mark.parametrize("dst", ["f32:a:1", "f32:A48a:1", "f16:A5a:1"])
 def test_a_single_element_of_an_uneven_block_has_a_schedule(dst: str) -> None:
     """No loop moves along the table of its blocks."""
-    p = problem(cf.MemoryDesc.parse("f16:A32a:1:pad=5+3"), cf.MemoryDesc.parse(dst))
+    p = parsed("f16:A32a:1:pad=5+3", dst)
     assert best(p, Traits()).nest == ()
 
 
