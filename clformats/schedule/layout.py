@@ -214,16 +214,19 @@ def _in_blocks(
 def _overlapping(
     extents: Sequence[int], along: Sequence[int], places: Collection[int]
 ) -> list[int]:
-    """Where elements share places, the loops whose steps are within what shorter ones reach.
+    """Where elements share places, the loops whose steps are within what others reach.
 
-    So it is in a tensor smaller than a tile: guards leave one of the elements.
+    So it is in a tensor smaller than a tile: guards leave one of the elements. Of loops with the
+    same stride the longest stays.
 
     >>> _overlapping((16, 2), (1, 7), [*range(16), *range(7, 23)])
     [1]
     """
     found: list[int] = []
     reached = 0
-    for stride, j in sorted((stride, j) for j, stride in enumerate(along) if stride):
+    loops = (j for j, stride in enumerate(along) if stride)
+    for j in sorted(loops, key=lambda j: (along[j], -extents[j])):
+        stride = along[j]
         if stride < reached:
             found.append(j)
         reached = max(reached, stride * extents[j])

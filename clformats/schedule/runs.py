@@ -59,14 +59,16 @@ def lacking(p: Problem, side: str) -> list[tuple[int, int]]:
 def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int, int]]:
     """The loops that are one run on a side, innermost first, as (loop, steps, stride).
 
-    Each continues where the one before it ends; the last need not be taken as a whole. Unless they
-    are ``counted``, steps without a place in the destination are taken for some that have one.
+    Each continues where the one before it ends; the last need not be taken as a whole. Of loops
+    with the same stride it is the one of which the side has most. Unless they are ``counted``,
+    steps without a place in the destination are taken for some that have one.
     """
     all_strides = steady(p.nodes, side)
     found: list[tuple[int, int, int]] = []
     reached = 1
     while reached in all_strides:
-        axis = all_strides.index(reached)
+        alike = (k for k, stride in enumerate(all_strides) if stride == reached)
+        axis = max(alike, key=lambda k: steps_on(p, k, side))
         if any(axis == a for a, _, _ in found) or axis in p.rolled:
             break
         steps = p.nodes[axis].size.value
@@ -281,11 +283,12 @@ def there(p: Problem, tile: Tile, *, of: str, on: str) -> float:
     inside a vector do not count, nor those whose places in the source a table has.
     """
     share, every = 1.0, tile.all_steps(len(p.nodes))
+    inside = {axis for axis, _, reached in chain(p, on) if reached < tile.lanes}
     for axis, (node, taken) in enumerate(zip(p.nodes, every, strict=True)):
         if node.guard is None or (on == "src" and node.table):
             continue
-        steps, apart = steps_on(p, axis, of), strides(p.nodes, on)[axis] >= tile.lanes
-        if steps < taken and apart and is_settled(p, node.guard, every):
+        steps = steps_on(p, axis, of)
+        if steps < taken and axis not in inside and is_settled(p, node.guard, every):
             share *= steps / taken
     return share
 
