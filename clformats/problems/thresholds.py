@@ -48,16 +48,15 @@ ASKED_BYTES = 32
 """The same where the place was prefetched. Fitted."""
 SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
-HOP_BYTES = 48
-"""The same for a row of the source in which the next tile does not go on, beside its jump: what
-prefetchers follow ends there. Fitted to `bench/schedules.tsv`. With 8, 66 of 921 random reorders
-have other plans, which take 1.04 and 1.07 of the time; with 40 and 64 13 and 9, which take 1.03 to
-1.08 (Zen 3, PoCL and Intel's runtime)."""
+HOP_BYTES = 64
+"""The same for a row of the source that ends, beside its jump: prefetchers follow another one then.
+Fitted on a Zen 3, PoCL and Intel's runtime. Of 981 random reorders 14 have other plans with 48,
+which take 1.04 and 1.01 of the time, and 29 with 96, which take 1.02 and 1.05."""
 LEAST_HOP = 300
-"""The least of that for a tile: a prefetcher starts anew, for however few rows. Stores that wait
-for whole lines hide it. Fitted on a Zen 3, PoCL and Intel's runtime: 27 of 981 random reorders have
-other plans, which take 0.96 and 0.94 of the time, 0.6 to 1.4; 13 more, whose stores wait, would
-take 1.04 and 1.06."""
+"""The least of that where the rows of a tile end, however few: a prefetcher starts anew. Stores
+that wait for whole lines hide it. Fitted on a Zen 3, PoCL and Intel's runtime: of 981 random
+reorders 7 have other plans with 200, which take 1.08 and 1.13 of the time, and 11 with 400, 1.03
+and 1.02; 17, whose stores wait, would take 1.02 and 1.01 if it counted there, too."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""

@@ -130,9 +130,8 @@ class CostModel:
         stored = self.elements if store.is_ordinary else _stored(self.p, schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
-        if not read.follows:
-            least = 0 if store.is_buffered else weights.LEAST_HOP
-            moved += tiles * max(least, read.rows * weights.HOP_BYTES)
+        least = 0 if store.is_buffered else weights.LEAST_HOP
+        moved += tiles * max(least / read.lasts, read.ended * weights.HOP_BYTES)
         missed = tiles * written.missed(cached=store.is_ordinary)
         missed *= weights.BANK_MISS_NS * self._core_gb_s
         if store.is_ordinary:

@@ -23,7 +23,8 @@ class Traffic:
     """What a side of a schedule is to memory.
 
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
-    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
+    to another row; ``rows`` of a tile; ``lasts``: for how many tiles, one after the other, these go
+    on; ``ended``: how many of them end for each tile, also those that reach the next row.
     ``apart``: the largest power of two that divides the distances between places that come one
     after the other, in bytes. ``between``: how many rows come before one of them goes on, which
     counts only for stores to few banks; infinite elsewhere.
@@ -36,11 +37,17 @@ class Traffic:
     run: int
     jumps: float
     rows: int
-    follows: bool
+    lasts: int
+    ended: float
     apart: int
     between: float
     begins: int
     reread: int = 0
+
+    @property
+    def follows(self) -> bool:
+        """Whether the next tile goes on in the rows of one."""
+        return self.lasts > 1
 
     @property
     def whole(self) -> float:
@@ -66,18 +73,19 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     first, begins = rows, apart
     parts = run & -run < min(run, LINE_BYTES // 2)
     leaves = parts and apart >= weights.ONE_SET and rows > weights.SET_ROWS
-    follows = False
+    lasts, ended = _going_on(p, schedule, side)
     tiles = 1
     jumps = float(rows)
     serial = [(loop, rounds) for loop, rounds in inside_out(p, schedule) if not loop.spread]
     for number, (loop, all_rounds) in enumerate(serial):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
-        if number == 0 and longer > run:
-            follows, jumps = True, rows / rounds
+        follows = number == 0 and lasts > 1
+        if follows:
+            jumps = rows / rounds
         elif number == 0:
             apart = far
-        if not held and not (number == 0 and follows):
+        if not (held or follows):
             break
         jumps = min(jumps, after / tiles)
         rows, run, begins = after, longer, far
@@ -87,8 +95,29 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     if side == "dst" and apart >= weights.SAME_BANK:
         between = _between(p, schedule)
     begins = min(LINE_BYTES, begins, run & -run)
-    reread = first if follows and leaves else 0
-    return Traffic(run, jumps, first, follows, apart, between, begins, reread)
+    reread = first if lasts > 1 and leaves else 0
+    return Traffic(run, jumps, first, lasts, ended, apart, between, begins, reread)
+
+
+def _going_on(p: Problem, schedule: Schedule, side: str) -> tuple[int, float]:
+    """For how many tiles rows go on, and how many rows end for each tile: see `Traffic`.
+
+    They go on along the innermost loops in which runs become longer. Of 8 rows that are one after 4
+    tiles 7 end where the next begins, so 7 / 4 for each tile, and the last goes on. Where a loop
+    does not make runs longer, all that are left end.
+    """
+    steps = schedule.tile.all_steps(len(p.nodes))
+    rows, run, _ = rows_of(p, side, tuple(steps))
+    tiles, ended = 1, 0.0
+    for loop, rounds in inside_out(p, schedule):
+        steps[loop.axis] *= rounds
+        after, longer, _ = rows_of(p, side, tuple(steps))
+        if loop.spread or longer <= run:
+            break
+        tiles *= rounds
+        ended += (rows - after) / tiles
+        rows, run = after, longer
+    return tiles, ended + rows / tiles
 
 
 def _between(p: Problem, schedule: Schedule) -> float:

@@ -19,7 +19,7 @@ from clformats.schedule.traffic import Traffic, covered, traffic
 from tests.schedules_support import parsed
 
 CORES = Traits(compute_units=2, vector_bytes=64)
-PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16, begins=64)
+PLAIN = Traffic(run=64, jumps=9.0, rows=9, lasts=1, ended=9, apart=4096, between=16, begins=64)
 
 
 def written(src: str, dst: str, schedule: str) -> Traffic:
