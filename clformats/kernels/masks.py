@@ -115,6 +115,11 @@ class Masks:
         return bool(self.edges) or self.overruns
 
     @property
+    def spills(self) -> bool:
+        """Whether stores ask for their places: some tiles reach beyond those of the destination."""
+        return any(g.spills for g in self.edges)
+
+    @property
     def word(self) -> int:
         """The elements of words that are cut at an edge; 1 where none are."""
         return max((g.word for g in self.edges), default=1)

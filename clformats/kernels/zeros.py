@@ -38,6 +38,6 @@ def place(step: int) -> str:
 
 
 def looped(statements: Sequence[str], count: int) -> str:
-    """The statements ``count`` times, of which the first declares that they begin at `place`."""
+    """The statements ``count`` times; the first declares where the others store: at `place`."""
     body = indent("\n".join(statements), "    ")
     return f"#pragma unroll 1\nfor (idx zero = 0; zero < {count}; ++zero) {{\n{body}\n}}"

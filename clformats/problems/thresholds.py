@@ -49,7 +49,7 @@ ASKED_BYTES = 32
 SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
 HOP_BYTES = 64
-"""The same for a row of the source that ends, beside its jump: prefetchers follow another one then.
+"""The same for a row of the source that ends, beside its jump: prefetchers have to find another.
 Fitted on a Zen 3, PoCL and Intel's runtime. Of 981 random reorders 14 have other plans with 48,
 which take 1.04 and 1.01 of the time, and 29 with 96, which take 1.02 and 1.05."""
 LEAST_HOP = 300

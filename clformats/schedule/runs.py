@@ -60,8 +60,8 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
     """The loops that are one run on a side, innermost first, as (loop, steps, stride).
 
     Each continues where the one before it ends; the last need not be taken as a whole. Of loops
-    with the same stride it is the one of which the side has most. Unless they are ``counted``,
-    steps without a place in the destination are taken for some that have one.
+    with the same stride it is the one of which the side has the most steps. Unless they are
+    ``counted``, steps without a place in the destination are taken for some that have one.
     """
     all_strides = steady(p.nodes, side)
     found: list[tuple[int, int, int]] = []
@@ -273,7 +273,9 @@ def vectors(p: Problem, tile: Tile, side: str) -> int:
     run = loaded_run(p, tile) if p.tables and side == "src" else run_of(p, tile, side)
     if side == "src" and (row := row_apart(p, tile)) is not None:
         run = tile.steps(row)
-    return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
+    every = max(1, moved(p, tile, side) // turns(p, side))
+    run = min(run, every)  # Steps that a side lacks are in no vector.
+    return every // run * -(-run // tile.lanes)
 
 
 def there(p: Problem, tile: Tile, *, of: str, on: str) -> float:

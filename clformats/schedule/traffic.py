@@ -112,7 +112,7 @@ def _going_on(p: Problem, schedule: Schedule, side: str) -> tuple[int, float]:
     for loop, rounds in inside_out(p, schedule):
         steps[loop.axis] *= rounds
         after, longer, _ = rows_of(p, side, tuple(steps))
-        if loop.spread or longer <= run:
+        if loop.spread or (rounds > 1 and longer <= run):
             break
         tiles *= rounds
         ended += (rows - after) / tiles

@@ -94,7 +94,7 @@ def test_blocks_that_lines_do_not_fill(engine: cf.Engine, src: str, dst: str, ti
 def test_stores_at_an_edge_are_loops_unless_they_ask(
     engine: cf.Engine, tile: str, loops: int
 ) -> None:
-    """Of three blocks of channels the last has 8: two of them are an edge, one is beyond memory."""
+    """The last of three blocks has 8 channels. Tiles of two blocks reach beyond memory there."""
     p = parsed("f32:bfyx:1x40x24x24", "f32:bs_fs_yx_bsv16_fsv16:1x40x24x24")
     schedule = Schedule.parse(f"tile {tile} | a b | ahead 2 | stream 64")
     assert len(LOOP.findall(render_schedule(p, schedule).source)) == loops

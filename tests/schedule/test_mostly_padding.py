@@ -74,13 +74,19 @@ def test_what_the_destination_has_no_place_for_is_not_stored() -> None:
     ("f32:fyxb:1x64x20x24", "f32:bs_fs_yx_bsv16_fsv16:1x64x20x24"),
     ("f16:yxfb:1x64x20x24", "f16:bs_fs_yx_bsv32_fsv32:1x64x20x24"),
     ("u8:byxf:64x1x20x24", "f32:b_fs_yx_fsv16:64x1x20x24"),
-    ("f32:yxio:64x1x5x5", "f32:OIhw16i16o:64x1x5x5"),
 ])  # fmt: skip
 def test_a_loop_of_one_step_is_no_run(src: str, dst: str) -> None:
     """Its stride is that of the run beside it: of one batch, every batch would be in its place."""
     p = parsed(src, dst)
     for one in tiles(p):
         assert vectors(p, one, "src") == len(lay_out(p, one).loads), one
+
+
+def test_a_run_goes_on_through_steps_that_the_source_lacks() -> None:
+    """Of blocks of 8 x 24 the source has one row: 2 vectors for each step of the outermost loop."""
+    p = parsed("u8:ABcde8b24a:60x1x1x12x2", "f16:cdeab:60x1x1x12x2")
+    one = tile("a2 c8 d24 of 16")
+    assert vectors(p, one, "src") <= len(lay_out(p, one).loads) == 4
 
 
 @pytest.mark.parametrize("src", ["f32:aBcd24b:2x7x8x8", "f32:bs_fs_yx_bsv32_fsv32:2x7x8x8"])
