@@ -171,6 +171,12 @@ def written(
     return ran(engine, p, render_schedule(p, schedule, baked=baked), source, schedule)
 
 
+def check_written(engine: cf.Engine, p: Problem, schedule: Schedule, seed: int = 0) -> None:
+    """Asserts that a schedule moves a random source, and touches no byte around."""
+    source, expected = before_and_after(p, seed)
+    assert np.array_equal(written(engine, p, schedule, source), expected), f"{p.src} {schedule}"
+
+
 def _built(engine: cf.Engine, p: Problem, launch: Launch) -> Any:
     """The kernel. Mesa's rusticl compiles at the first launch, which a child process tries."""
     if "rusticl" not in engine.device.platform.name:

@@ -6,7 +6,7 @@ of memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -15,7 +15,7 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from .nest import inside_out
 from .runs import lacking, steady, steps_on
-from .schedule import Schedule, Tile
+from .schedule import Loop, Schedule, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,18 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
         rows, run, begins = after, longer, far
         if rounds < all_rounds:
             break
-    between = inf
-    if side == "dst" and apart >= weights.SAME_BANK:
-        between = _between(p, schedule)
+    between = _between(p, schedule) if side == "dst" and apart >= weights.SAME_BANK else inf
     begins = min(LINE_BYTES, begins, run & -run)
     reread = first if lasts > 1 and leaves else 0
     return Traffic(run, jumps, first, lasts, ended, apart, between, begins, reread)
+
+
+def _with_loops(p: Problem, schedule: Schedule) -> Iterator[tuple[Loop, int, tuple[int, ...]]]:
+    """Each loop, innermost first, its rounds, and the steps of every axis that are done by then."""
+    steps = schedule.tile.all_steps(len(p.nodes))
+    for loop, rounds in inside_out(p, schedule):
+        steps[loop.axis] *= rounds
+        yield loop, rounds, tuple(steps)
 
 
 def _going_on(p: Problem, schedule: Schedule, side: str) -> tuple[int, float]:
@@ -106,12 +112,10 @@ def _going_on(p: Problem, schedule: Schedule, side: str) -> tuple[int, float]:
     tiles 7 end where the next begins, so 7 / 4 for each tile, and the last goes on. Where a loop
     does not make runs longer, all that are left end.
     """
-    steps = schedule.tile.all_steps(len(p.nodes))
-    rows, run, _ = rows_of(p, side, tuple(steps))
+    rows, run, _ = rows_of(p, side, tuple(schedule.tile.all_steps(len(p.nodes))))
     tiles, ended = 1, 0.0
-    for loop, rounds in inside_out(p, schedule):
-        steps[loop.axis] *= rounds
-        after, longer, _ = rows_of(p, side, tuple(steps))
+    for loop, rounds, every in _with_loops(p, schedule):
+        after, longer, _ = rows_of(p, side, every)
         if loop.spread or (rounds > 1 and longer <= run):
             break
         tiles *= rounds
@@ -122,11 +126,9 @@ def _going_on(p: Problem, schedule: Schedule, side: str) -> tuple[int, float]:
 
 def _between(p: Problem, schedule: Schedule) -> float:
     """How many rows of the destination come before the first goes on; infinite where none does."""
-    steps = schedule.tile.all_steps(len(p.nodes))
-    rows, run, _ = rows_of(p, "dst", tuple(steps))
-    for loop, rounds in inside_out(p, schedule):
-        steps[loop.axis] *= rounds
-        after, longer, _ = rows_of(p, "dst", tuple(steps))
+    rows, run, _ = rows_of(p, "dst", tuple(schedule.tile.all_steps(len(p.nodes))))
+    for *_, every in _with_loops(p, schedule):
+        after, longer, _ = rows_of(p, "dst", every)
         if longer > run:
             return rows
         rows = after
@@ -174,15 +176,13 @@ def _pages(p: Problem, every: tuple[int, ...]) -> int:
 
 def new_pages(p: Problem, schedule: Schedule) -> float:
     """How many pages of the source a tile goes to, in the mean, whose addresses are not held."""
-    steps = schedule.tile.all_steps(len(p.nodes))
     held, tiles = pages(p, schedule.tile), 1
     found = float(held)
-    for loop, rounds in inside_out(p, schedule):
+    for loop, rounds, every in _with_loops(p, schedule):
         if loop.spread or held > weights.HELD_PAGES:
             break
-        steps[loop.axis] *= rounds
         tiles *= rounds
-        held = _pages(p, tuple(steps))
+        held = _pages(p, every)
         found = min(found, held / tiles)
     return found
 

@@ -28,6 +28,7 @@ from clformats.schedule.universal import CONVERTED, serves
 from clformats.tensors.dtypes import as_dtype, convert
 from tests.schedules_support import (
     before_and_after,
+    check_written,
     parsed,
     ran,
     random_problem,
@@ -89,9 +90,8 @@ def test_blocks_of_loops_are_runs(engine: cf.Engine, text: str) -> None:
     """Of 963 places the last block has three, mostly: its only tile begins before it."""
     src, dst = (cf.MemoryDesc((2, 37, 9, 107), *x) for x in (("f32", "bfyx"), ("u8", "byxf")))
     p, schedule = problem(src, dst), Schedule.parse(text)
-    source, expected = before_and_after(p, 0)
     assert schedule.store in legal(p, schedule.tile, schedule.nest, 64)
-    assert np.array_equal(written(engine, p, schedule, source), expected)
+    check_written(engine, p, schedule)
 
 
 @pytest.mark.parametrize(("src", "dst", "schedule"), [
@@ -106,9 +106,7 @@ def test_blocks_of_loops_are_runs(engine: cf.Engine, text: str) -> None:
 ])  # fmt: skip
 def test_runs_with_tiles_at_edges(engine: cf.Engine, src: str, dst: str, schedule: str) -> None:
     p = parsed(src, dst)
-    source, expected = before_and_after(p, 0)
-    got = written(engine, p, Schedule.parse(schedule), source)
-    assert np.array_equal(got, expected)
+    check_written(engine, p, Schedule.parse(schedule))
 
 
 @pytest.mark.parametrize(("src", "dst"), [
@@ -142,15 +140,12 @@ def test_lines_of_rows_that_lie_before_the_last_ones(
     engine: cf.Engine, src: str, dst: str, schedule: str
 ) -> None:
     p = parsed(src, dst)
-    source, expected = before_and_after(p, 0)
-    assert np.array_equal(written(engine, p, Schedule.parse(schedule), source), expected)
+    check_written(engine, p, Schedule.parse(schedule))
 
 
 def test_a_tile_of_one_element_looks_its_place_up(engine: cf.Engine) -> None:
     p = parsed("u8:abC12c:2x3x20", "u8:abC7c:2x3x20")
-    source, expected = before_and_after(p, 0)
-    got = written(engine, p, Schedule.parse("tile of 1 | b c a | ahead 0 | ordinary"), source)
-    assert np.array_equal(got, expected)
+    check_written(engine, p, Schedule.parse("tile of 1 | b c a | ahead 0 | ordinary"))
 
 
 def test_a_program_serves_other_shapes_orders_and_splits() -> None:
@@ -289,8 +284,7 @@ def test_many_tiles_at_edges_wait(engine: cf.Engine, nest: str) -> None:
     dims = (3, 20, 9, 33)
     p = problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"))
     schedule = Schedule.parse(f"tile c16 d16 of 16 | {nest} | ahead 3 | ordinary")
-    source, expected = before_and_after(p, 0)
-    assert np.array_equal(written(engine, p, schedule, source), expected)
+    check_written(engine, p, schedule)
 
 
 def test_parts_of_pairs_are_stored(engine: cf.Engine) -> None:
@@ -299,8 +293,7 @@ def test_parts_of_pairs_are_stored(engine: cf.Engine) -> None:
     p = problem(cf.MemoryDesc(dims, "u8", "abcd"), cf.MemoryDesc(dims, "u8", "adcb"))
     schedule = Schedule.parse("tile a2 b8 d3 of 8 | a* b c | ahead 0 | ordinary")
     assert "PAIR(" in render_schedule(p, schedule).source
-    source, expected = before_and_after(p, 0)
-    assert np.array_equal(written(engine, p, schedule, source), expected)
+    check_written(engine, p, schedule)
 
 
 def test_the_universal_program_only_moves_and_converts() -> None:
