@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
+from ..problems.arithmetic import joined
 from ..problems.problem import Split
 from ..problems.thresholds import BANK_BYTES, BANKS, GAPS, IN_STEP, MUCH_SOONER
-from .runs import joined
 
 TURN_BYTES = BANKS * BANK_BYTES
 """What local memory gives in one turn at the most."""

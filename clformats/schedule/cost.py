@@ -11,6 +11,7 @@ from functools import cached_property
 from math import log2, prod
 
 from ..problems import thresholds as weights
+from ..problems.arithmetic import footprint
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
@@ -21,10 +22,10 @@ from .runs import (
     common,
     crosses_blocks,
     filled,
-    footprint,
     has_unlike_rows,
     is_settled,
     is_shifted,
+    mixed,
     moved,
     row_apart,
     run_of,
@@ -212,6 +213,9 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     stages = log2(max(1, min(tile.lanes, run) / row))
     if run > row and row % tile.lanes:
         stages = max(1.0, stages)
+    if several := mixed(p, tile):
+        # Vectors of two rows; one instruction takes any of two registers for 2 bytes and more.
+        stages = (stages + 1) * (1 if moving > 1 and traits.vector_bytes == 64 else 2)
     mixes = sent * filled(p, tile) / p.held("src") * stages
     steps = tile.all_steps(len(p.nodes))
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
@@ -221,7 +225,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     if _is_unlike(p, tile):
         # Such shuffles cross the halves of a register, and load their indices.
         parts = max(parts, 2 * tile.lanes * moving // traits.vector_bytes)
-    live = tile.lanes * parts  # as many as a transposition mixes before the first is done
+    live = max(tile.lanes, several) * parts  # as many as are mixed before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
     accesses: float = read * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
+from ..problems.arithmetic import alignment, power_of_two
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import (
     FEW_ELEMENTS,
@@ -29,7 +30,6 @@ from ..problems.thresholds import (
 from .layout import stores_units
 from .nest import is_legal_extent
 from .runs import (
-    alignment,
     asks_anything,
     begins_blocks,
     chain,
@@ -38,7 +38,6 @@ from .runs import (
     is_too_large,
     lacking,
     loaded_run,
-    power_of_two,
     row_apart,
     run_of,
     strides,
@@ -196,15 +195,13 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
 def _without_overlaps(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """The same with all steps of short loops whose last tile would overlap the others: `OVERLAP`.
 
-    Such as windows: 25 elements are two tiles of 16, which move 32. Not the rows of the
-    destination, whose vectors would have shuffles of their own. For large tensors only: each size
-    is a program to compile.
+    Such as windows and batches: 25 elements are two tiles of 16, which move 32. For large tensors
+    only: each size is a program to compile.
     """
     found = [*sizes]
-    rows = [axis for axis, *_ in chain(p, "dst")[:1]]
     for k, node in enumerate(p.nodes if p.nbytes >= STREAMED_LEAST else ()):
         size, steps = node.size.value, sizes[k]
-        cut = k not in rows and node.guard is None and 1 < steps < size <= LONGEST_SPLIT
+        cut = node.guard is None and 1 < steps < size <= LONGEST_SPLIT
         if cut and -(-size // steps) * steps >= OVERLAP * size and is_legal_extent(p, k, size):
             found[k] = size
     return tuple(found)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..problems import thresholds
+from ..problems.arithmetic import power_of_two
 from ..problems.guards import block_of, is_limited, limits
 from ..problems.problem import Node, Number, Problem, fixed
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
-from .runs import chain, power_of_two, strides
+from .runs import chain, strides
 from .schedule import ALL, Schedule, Tile
 
 

@@ -1,17 +1,16 @@
 """The families for GPUs: each work-group moves a tile, consecutive work-items touch neighbours.
 
 A GPU joins the accesses of the work-items that run in step (32 or 64 of them) into as few memory
-transactions as they touch lines. So, other than on a CPU, no work-item has a run of its own:
-consecutive ones have consecutive elements. So a tile is a part of each of the innermost
-loops, wide enough that its runs fill whole transactions on both sides.
+transactions as they touch lines. So consecutive work-items have consecutive elements, and a tile is
+a part of each of the innermost loops, wide enough that its runs fill transactions on both sides.
 
-Where the order of the loops is one on both sides, each work-item stores what it has loaded
-(family ``rows``). Where it is not, a tile is loaded in the order of the source, kept
-in local memory, and stored in the order of the destination (family ``local``): coalesced on both
-sides, by vectors on both sides: a work-item loads runs of the source, takes words of some elements
-from as many rows out of local memory, and stores runs of the destination. Loops that the tile does
-not divide have a condition at their end: what is not there is loaded from the tensor's first
-element instead, without a branch, so that the loads of a work-item need not wait for each other.
+Where the order of the loops is one on both sides, each work-item stores what it has loaded (family
+``rows``). Where it is not, a tile is loaded in the order of the source, kept in local memory, and
+stored in the order of the destination (family ``local``): coalesced and by vectors on both sides. A
+work-item loads runs of the source, takes words of some elements from as many rows out of local
+memory, and stores runs of the destination. Loops that the tile does not divide have a condition at
+their end: what is not there is loaded from the tensor's first element instead, without a branch, so
+that the loads of a work-item need not wait for each other.
 
 On CPUs this way has 0.08 of the speed of tiles in registers (measured on pocl) and is never chosen.
 """
@@ -24,6 +23,7 @@ from itertools import islice, product
 from math import prod
 
 from ..problems import thresholds
+from ..problems.arithmetic import alignment, power_of_two
 from ..problems.problem import Problem
 from ..problems.traits import Traits
 from ..problems.words import on_groups, refusal_of_loops
@@ -31,7 +31,7 @@ from .banks import bank_cycles, dense
 from .body import ScheduleBody
 from .choices import Choices
 from .grouped import GroupLayout, GroupTile, lay_out_group, moving_bytes, order_of
-from .runs import alignment, common, power_of_two
+from .runs import common
 from .schedule import VECTORS, Loop, Schedule, Store, Tile
 
 LONGEST_VECTORS = thresholds.VECTOR_BYTES, thresholds.VECTOR_BYTES

@@ -6,15 +6,15 @@ Each question about strides has its answer here, once. A side of a problem is ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import gcd, prod
+from collections.abc import Sequence
+from math import gcd, lcm, prod
 
+from ..problems.arithmetic import footprint
 from ..problems.problem import Guard, Node, Problem, remembered
 from ..problems.thresholds import (
     APART_SHARE,
     APART_SHARE_OF_BYTES,
     FEW_PATTERNS,
-    LINE_BYTES,
     MOST_ELEMENTS,
     MOST_PLACES_STORED,
     PADDING_TEXT,
@@ -146,40 +146,6 @@ def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     return found
 
 
-def alignment(numbers: Iterable[int], bits: int, most: int = LINE_BYTES) -> int:
-    """The most bytes, a power of two, that divide each of these numbers of elements of ``bits``.
-
-    >>> alignment([12, 8], 32)
-    16
-    """
-    common = gcd(8 * most, *(n * bits for n in numbers))
-    return (common & -common) // 8
-
-
-def footprint(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(count, stride) of what loops reach together, innermost first; contiguous ones are joined.
-
-    >>> footprint([(16, 100), (4, 1), (8, 4)])
-    [(32, 1), (16, 100)]
-    """
-    return joined(sorted((x for x in levels if x[0] > 1 and x[1]), key=lambda x: x[1]))
-
-
-def joined(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(count, stride) of loops, innermost first; those that go on where one ends are one with it.
-
-    >>> joined([(16, 100), (4, 1), (8, 4)])
-    [(16, 100), (32, 1)]
-    """
-    found: list[tuple[int, int]] = []
-    for count, stride in levels:
-        if found and stride == found[-1][0] * found[-1][1]:
-            found[-1] = (found[-1][0] * count, found[-1][1])
-        else:
-            found.append((count, stride))
-    return found
-
-
 def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, int]:
     """How far the index of a guard gets in a tile, and over all tiles: (inside one, the last)."""
     inside = last = p.guards[number].word - 1
@@ -252,6 +218,28 @@ def has_unlike_rows(p: Problem, tile: Tile) -> bool:
         return False
     after = along.index(row)
     return any(k == after and at < tile.lanes and tile.steps(k) > 1 for k, _, at in chain(p, "dst"))
+
+
+@remembered
+def mixed(p: Problem, tile: Tile) -> int:
+    """How many loaded vectors are shuffled together where stored ones cross rows; 0 elsewhere.
+
+    Where a row of the destination ends inside a vector, and the next row goes on there, each vector
+    has shuffles of its own until a row ends with a vector: 16 rows of 9 places are 9 vectors. What
+    these are made of waits in registers, and lines are ready in an order of their own.
+    """
+    read, written, lanes = chain(p, "src"), chain(p, "dst"), tile.lanes
+    if p.tables or len(written) < 2 or not read or written[0][0] == read[0][0]:
+        return 0
+    (axis, row, _), (after, *_) = written[:2]
+    if tile.steps(axis) < row or tile.steps(after) < 2 or row <= FEW_PATTERNS * gcd(row, lanes):
+        return 0
+    run, loaded = run_of(p, tile, "dst"), min(lanes, run_of(p, tile, "src"))
+    along = {k for k, _, reached in written if reached < run}
+    taken = prod(min(tile.steps(k), loaded // reached)
+                 for k, _, reached in read if reached < loaded and k in along)  # fmt: skip
+    group = min(run, lcm(lanes, row * taken))
+    return -(-group // taken) if taken > 1 else 0
 
 
 def loaded_run(p: Problem, tile: Tile) -> int:
@@ -343,8 +331,3 @@ def common(p: Problem, tile: Tile) -> int:
         if tile.steps(axis) < steps:
             break
     return max(1, run)
-
-
-def power_of_two(n: int) -> int:
-    """The largest power of two that is not above ``n``."""
-    return 1 << (n.bit_length() - 1)

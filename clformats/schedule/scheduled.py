@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
+from ..problems.arithmetic import alignment
 from ..problems.problem import Problem
 from ..problems.refine import separate
 from ..problems.thresholds import LINE_BYTES, ONE_SET
@@ -21,7 +22,6 @@ from .choices import Choices
 from .cost import CostModel
 from .extents import tiles
 from .nest import why_illegal
-from .runs import alignment
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal

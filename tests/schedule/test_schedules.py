@@ -12,6 +12,7 @@ import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
+from clformats.problems.arithmetic import alignment, footprint
 from clformats.problems.computation import from_attr
 from clformats.problems.problem import Node, Problem
 from clformats.problems.refine import problem
@@ -22,14 +23,7 @@ from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
-from clformats.schedule.runs import (
-    alignment,
-    begins_blocks,
-    footprint,
-    moves,
-    run_of,
-    steady,
-)
+from clformats.schedule.runs import begins_blocks, moves, run_of, steady
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, ranked
 from clformats.schedule.stores import streaming
