@@ -155,7 +155,7 @@ ONE_SET = 4096
 
 Elements of 1 and 2 bytes of rows so far apart take 0.75 to 0.8 of the time as words that trade
 them, geometric means of 46 reorders on three kinds of vectors; 2 KiB apart 0.7 to 1.5. Measured."""
-SET_ROWS, REREAD_BYTES = 16, 40
+SET_ROWS, REREAD_BYTES = 16, 80
 """Rows in one set of the nearest cache: where a tile has more, and the next one reads their lines
 again, each costs as much as reading so many bytes. Fitted: such sets have 8 to 12 places.
 
