@@ -134,8 +134,10 @@ STAGED_NS, STAGED_ENDS = 0.014, 4.0
 """Nanoseconds of a core for a byte of rows that are put together first, in which it could move more
 the faster memory is; and how many lines more move for a row, which begins and ends within lines,
 also of one that passes the cache as it is. Fitted."""
-STAGED_RUN = 28_000
-"""The bytes of a run that would double `STAGED_NS`: nothing is read while it is sent. Fitted."""
+STAGED_RUN = 8_000
+"""The bytes of a run that would double `STAGED_NS`: nothing is read while it is sent. Fitted: with
+28,000 23 and 33 of 2,198 random reorders have other plans, which take 1.11 and 1.13 of the time;
+with 5,000 12 and 16, which take 0.97 and 1.01 (Zen 4, PoCL, Intel's runtime with AVX2)."""
 KEPT_BYTES, KEPT_ENDS = 1.2, 18.0
 """Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
 row, which begins and ends within lines. Fitted."""
@@ -157,10 +159,10 @@ Elements of 1 and 2 bytes of rows so far apart take 0.75 to 0.8 of the time as w
 them, geometric means of 46 reorders on three kinds of vectors; 2 KiB apart 0.7 to 1.5. Measured."""
 SET_ROWS, REREAD_BYTES = 16, 80
 """Rows in one set of the nearest cache: where a tile has more, and the next one reads their lines
-again, each costs as much as reading so many bytes. Fitted: such sets have 8 to 12 places.
-
-Measured on a Zen 5, PoCL, f32 weights 3x3 `oiyx` to `hwio`: tiles that read 64 rows of 36 bytes
-reach 1.0 of a copy where these lie 37,440 bytes apart, 0.55 at 36,864; of 16 rows 0.98."""
+again, each costs as much as reading so many bytes. Such sets have 8 to 12 places. Fitted: with 40,
+10 to 18 of 351 reorders of weights with 1,024 inputs and more take 1.2 (Zen 4, PoCL, Intel's
+runtime) and 1.37 times as long (AVX2). Measured on a Zen 5, f32 3x3 `oiyx` to `hwio`: tiles of 64
+rows of 36 bytes reach 1.0 of a copy where these lie 37,440 bytes apart, 0.55 at 36,864."""
 MOST_APART = 1 << 16
 """How far apart lines have to be to share one place of the second cache, at the most. Published."""
 LOOKED_NS = 0.6
@@ -177,7 +179,9 @@ LONGEST_SPLIT = 64
 OVERLAP = 1.05
 """A short loop is taken whole where its tiles would move so many times its elements. Chosen: 61 and
 70 of 900 random reorders of networks' formats take 0.92 and 0.91 of their time with 1.2, together
-with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL)."""
+with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL). So are rows of the
+destination: 89, 90 and 72 of 2,198 take 0.80, 0.80 and 0.90 of the time of tiles that overlap
+(Zen 4, PoCL, Intel's runtime with AVX-512, and with AVX2)."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.
 Measured on a Zen 5, 18 MB and more, 25 to 192 elements: 50 reorders of windows and heads took 0.72

@@ -79,7 +79,7 @@ def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:
     assert alone.seconds(shared) == pytest.approx(alone.seconds(apart), rel=0.1)
 
 
-@pytest.mark.parametrize(("inputs", "outputs", "dearer"), [(1024, 64, 1.45), (1024, 16, 1.0)])
+@pytest.mark.parametrize(("inputs", "outputs", "dearer"), [(1024, 64, 1.8), (1024, 16, 1.0)])
 def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float) -> None:
     """Rows of 9 elements 36,864 bytes apart share a set of 8 to 12 lines; 37,008 apart none do."""
 
@@ -133,13 +133,13 @@ def test_few_banks_cost_more_where_memory_is_fast() -> None:
     """A miss takes as long everywhere: what slow memory could move meanwhile is less."""
     src, dst = "f32:oiyx:1024x1024x3x3", "f32:hwio:1024x1024x3x3"
     p = parsed(src, dst)
-    slow, fast = (replace(CORES, vector_bytes=32, copied_gb_s=speed) for speed in (25, 70))
+    slow, fast = (replace(CORES, vector_bytes=32, copied_gb_s=speed) for speed in (25, 100))
     lines = Schedule.parse("tile a9 c16 of 8 | c* b | ahead 16 | stream 64")
     costs = [CostModel(p, traits).seconds(lines) for traits in (slow, fast)]
     assert costs[0] < 0.6 * costs[1]
     assert best(p, slow).tile == lines.tile
     assert best(p, fast).tile == Tile((9, 1, 64), 8)
-    assert best(p, fast) == best(p, replace(fast, copied_gb_s=None))
+    assert best(p, replace(fast, copied_gb_s=70)) == best(p, replace(fast, copied_gb_s=None))
     cores = replace(slow, compute_units=16, copied_gb_s=8 * 25)
     assert best(p, cores).tile.extents == lines.tile.extents, "as slow for each core"
 
