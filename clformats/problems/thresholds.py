@@ -160,7 +160,7 @@ them, geometric means of 46 reorders on three kinds of vectors; 2 KiB apart 0.7 
 SET_ROWS, REREAD_BYTES = 16, 80
 """Rows in one set of the nearest cache: where a tile has more, and the next one reads their lines
 again, each costs as much as reading so many bytes. Such sets have 8 to 12 places. Fitted: with 40,
-10 to 18 of 351 reorders of weights with 1,024 inputs and more take 1.2 (Zen 4, PoCL, Intel's
+10 to 16 of 351 reorders of weights with 1,024 inputs and more take 1.2 (Zen 4, PoCL, Intel's
 runtime) and 1.37 times as long (AVX2). Measured on a Zen 5, f32 3x3 `oiyx` to `hwio`: tiles of 64
 rows of 36 bytes reach 1.0 of a copy where these lie 37,440 bytes apart, 0.55 at 36,864."""
 MOST_APART = 1 << 16
@@ -179,8 +179,8 @@ LONGEST_SPLIT = 64
 OVERLAP = 1.05
 """A short loop is taken whole where its tiles would move so many times its elements. Chosen: 61 and
 70 of 900 random reorders of networks' formats take 0.92 and 0.91 of their time with 1.2, together
-with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL). So are rows of the
-destination: 89, 90 and 72 of 2,198 take 0.80, 0.80 and 0.90 of the time of tiles that overlap
+with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL). Where the loop is a row of
+the destination, 89, 90 and 72 of 2,198 take 0.80, 0.80 and 0.90 of the time of tiles that overlap
 (Zen 4, PoCL, Intel's runtime with AVX-512, and with AVX2)."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.
