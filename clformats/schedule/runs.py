@@ -214,10 +214,15 @@ def has_unlike_rows(p: Problem, tile: Tile) -> bool:
     compilers make slow ones. Those recur after ``row / gcd(row, lanes)`` vectors: `FEW_PATTERNS`.
     """
     row, along = odd_row(p, tile), strides(p.nodes, "src")
-    if row <= FEW_PATTERNS * gcd(row, tile.lanes):
+    if _recurs(row, tile.lanes):
         return False
     after = along.index(row)
     return any(k == after and at < tile.lanes and tile.steps(k) > 1 for k, _, at in chain(p, "dst"))
+
+
+def _recurs(row: int, lanes: int) -> bool:
+    """Whether rows that follow each other have alike vectors after a few: `FEW_PATTERNS`."""
+    return row <= FEW_PATTERNS * gcd(row, lanes)
 
 
 @remembered
@@ -235,7 +240,7 @@ def mixed(p: Problem, tile: Tile) -> int:
     if p.tables or len(written) < 2 or not read or written[0][0] == read[0][0]:
         return 0
     (axis, row, _), (after, *_) = written[:2]
-    if tile.steps(axis) < row or tile.steps(after) < 2 or row <= FEW_PATTERNS * gcd(row, lanes):
+    if tile.steps(axis) < row or tile.steps(after) < 2 or _recurs(row, lanes):
         return 0
     run, loaded = run_of(p, tile, "dst"), min(lanes, run_of(p, tile, "src"))
     along = {k for k, _, reached in written if reached < run}

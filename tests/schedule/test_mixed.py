@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 import pytest
 
 import clformats as cf
@@ -14,7 +11,7 @@ from clformats.schedule.layout import lay_out
 from clformats.schedule.runs import mixed
 from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.stores import streaming
-from clformats.shuffles.sets import connected, mask_of
+from clformats.shuffles.sets import connected, mask_of, union
 from tests.schedules_support import parsed
 
 PAIRS = (
@@ -39,7 +36,7 @@ def loads_together(p: Problem, tile: Tile) -> int:
     masks = [mask_of(where[e] for n in store.elements[: store.width]
                      if n is not None and (e := layout.loaded[n]) is not None)
              for store in layout.stores]  # fmt: skip
-    return max(reduce(or_, (masks[k] for k in part)).bit_count() for part in connected(masks))
+    return max(union(masks[k] for k in part).bit_count() for part in connected(masks))
 
 
 @pytest.mark.parametrize(("src", "dst"), PAIRS)
