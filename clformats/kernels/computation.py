@@ -15,6 +15,7 @@ from ..problems.computation import Computation, Operand
 from ..problems.problem import Problem
 from ..tensors.dtypes import DType
 from ..values.attr import OLD
+from ..values.bounds import HELD_WITHIN
 from .codecs import Codec, codec, needed
 from .source import moved
 from .types import Helpers, KernelConversion, conversion, storage_type
@@ -103,8 +104,18 @@ class Computed(KernelConversion):
         parameters = [f"{self.lane}{n} value", *(f"{real} {name}" for name in names)]
         return (
             f"static inline {self.dst}{n} computed_{width}({', '.join(parameters)})\n"
-            f"{{\n    const {real} {c.value} = {value};\n    return {result};\n}}\n"
+            f"{{\n    const {real} {c.value} = {value};\n{self._holding(real)}"
+            f"    return {result};\n}}\n"
         )
+
+    def _holding(self, real: str) -> str:
+        """A statement that brings the factor that is `held` near zero; empty if there is none."""
+        name, most = self.computation.held, f"{HELD_WITHIN}f"
+        if not name:
+            return ""
+        near = f"clamp({name}, -{most}, {most})"
+        why = "products with what is further from zero saturate too, no number makes 0"
+        return f"    {name} = select({near}, ({real})(0.0f), {name} != {name});  // {why}\n"
 
     def _as_stored(self, value: str, n: str) -> str:
         """The formula's value as the destination's type."""

@@ -15,7 +15,7 @@ from ..tensors import operations
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from ..values.attr import OLD, VALUE, Attr, Values, compute_type
-from ..values.bounds import Range, is_small, is_whole
+from ..values.bounds import HELD_WITHIN, Range, held, is_small, is_whole
 from ..values.formula import Formula
 from ..values.groups import Group
 
@@ -33,7 +33,8 @@ class Computation:
     """``formula`` over ``value``, which is moved, and over operands and scalars.
 
     Computed in the type ``real``, f32 or f64. Whatever the elements are, the result is
-    `clformats.values.bounds.is_small`, or the formula `is_whole` and becomes bytes, if it says so.
+    `clformats.values.bounds.is_small`, or the formula `is_whole` and becomes bytes, if it says so;
+    small where the variable ``held``, if there is one, is `clformats.values.bounds.held`.
     """
 
     formula: Formula
@@ -43,6 +44,7 @@ class Computation:
     real: DType
     small: bool = False
     whole: bool = False
+    held: str = ""
 
     @property
     def reads_old(self) -> bool:
@@ -79,13 +81,18 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
 
 def _bounds(
     formula: Formula, types: Mapping[str, DType], dst: DType, attr: Attr | None = None
-) -> tuple[bool, bool]:
-    """Whether the formula is small, and whether it is whole."""
+) -> tuple[bool, bool, str]:
+    """Whether the formula is small, whether it is whole, and which variable is held."""
     ranges = _ranges(types, attr)
     terms = attr.terms if attr else {}
     parts = {n for n, t in terms.items() if t.values is not None and (t.values % 1).any()}
-    whole = is_whole(formula, {n: r for n, r in ranges.items() if n not in parts})
-    return is_small(formula, ranges), whole and not dst.is_float and dst.nbytes == 1
+    whole = {n: r for n, r in ranges.items() if n not in parts}
+    if dst.is_float or dst.nbytes > 1:
+        return is_small(formula, ranges), False, ""
+    name, later = held(formula, whole), {n for n, t in terms.items() if t.values is None}
+    if name in later and is_small(formula, {**ranges, name: (0.0, HELD_WITHIN)}):
+        return True, False, name
+    return is_small(formula, ranges), is_whole(formula, whole), ""
 
 
 def _ranges(types: Mapping[str, DType], attr: Attr | None = None) -> dict[str, Range]:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clformats as cf
+from clformats.tensors.dtypes import convert
 from tests.device_support import check_reorder, guarded, memory_of
 from tests.strategies import attributed_pairs
 from tests.support import DTYPES, random_values
@@ -176,6 +177,29 @@ def test_values_at_execution(stream: cf.Stream) -> None:
     scales = cf.from_numpy(calls[0]["src_scale"].astype(np.float32), engine)
     reorder(stream, source, targets[1], src_scale=scales, dst_zero_point=0).wait()
     np.testing.assert_array_equal(cf.to_numpy(targets[1]), cf.to_numpy(targets[0]))
+
+
+@pytest.mark.parametrize(("src", "dst"), [("s8", "s8"), ("u8", "s8"), ("s8", "u8"), ("s8", "u4")])
+def test_factors_at_execution_may_be_any(src: str, dst: str, stream: cf.Stream) -> None:
+    """Every byte times any number; in memory there may also be what is no number."""
+    far = [3e38, 1e6, 4097, 4096, 4095.5, 300, 1e-3, 1e-40, 0, np.inf, np.nan]
+    scales = np.array([*far, *(-f for f in far)], np.float32)
+    dims = (1, scales.size, 16, 16)
+    array = np.broadcast_to(np.arange(256).reshape(1, 1, 16, 16) - 128 * (src == "s8"), dims)
+    array, a, engine = array.astype(f"{'i' if src == 's8' else 'u'}1"), D(dims, src), stream.engine
+    source, given = cf.from_numpy(array, engine), cf.from_numpy(scales, engine)
+    for fmt, point in (("byxf", 0), ("b_fs_yx_fsv16", -128), ("bfyx", 7)):
+        attr = cf.Attr(src_scale=cf.at_execution(2), src_zero_point=point)
+        reorder = cf.Reorder(a, D(dims, dst, fmt), engine, attr=attr)
+        assert "4096.0f" in reorder.source
+        target = cf.Memory(reorder.dst, engine)
+        reorder(stream, source, target, src_scale=given).wait()
+        terms = {"src_zero_point": np.array(point), "src_scale": scales.reshape(1, -1, 1, 1)}
+        want = convert(attr.formula.evaluate({**terms, "x": array}), "f32", dst)
+        np.testing.assert_array_equal(cf.to_numpy(target), want)
+    for scale in far[:4]:
+        one = cf.Attr(src_scale=cf.at_execution())
+        check_reorder(a, D(dims, dst, "byxf"), stream, array=array, attr=one, src_scale=scale)
 
 
 def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:

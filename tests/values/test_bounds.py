@@ -93,7 +93,7 @@ def test_which_formulas_are_whole(src: str, dst: str, attr: dict[str, Any], whol
         ("s8", "s8", {"src_scale": 2.0**14}, True),
         ("s8", "s8", {"src_scale": 2.0**14 + 1}, False),
         ("s8", "s8", {"src_scale": 0.5, "dst_scale": 1e-39}, False),
-        ("s8", "s8", {"src_scale": cf.at_execution()}, False),
+        ("s8", "s32", {"src_scale": cf.at_execution()}, False),
         ("s8", "s8", {"expression": "sqrt(x)"}, False),
         ("f32", "s8", {"src_scale": 0.5}, False),
         ("f32", "s8", {"expression": "clamp(x, -1.f, 1.f)"}, False),
@@ -106,6 +106,30 @@ def test_which_results_are_small(src: str, dst: str, attr: dict[str, Any], small
     computation = from_attr(cf.Attr(**attr), a, b)
     assert computation is not None
     assert computation.small is small
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "attr", "name"),
+    [
+        ("s8", "s8", {}, "src_scale"),
+        ("s8", "u4", {"src_zero_point": ([3, 9], 1)}, "src_scale"),
+        ("s8", "s8", {"src_zero_point": 400}, ""),  # a product with 4096 is too large to round
+        ("s8", "s8", {"src_zero_point": 0.5}, ""),  # a half times 4096 is no longer all there is
+        ("s8", "s8", {"dst_zero_point": 1}, ""),  # which is 0 where a factor is no number
+        ("s8", "s8", {"beta": cf.at_execution()}, ""),
+        ("s8", "s8", {"dst_scale": 2.0}, ""),
+        ("s8", "s8", {"src_scale": 1e6 + 0.5}, ""),
+        ("s8", "s32", {}, ""),
+        ("s8", "f16", {}, ""),
+        ("f32", "s8", {}, ""),
+    ],
+)
+def test_which_factors_are_held(src: str, dst: str, attr: dict[str, Any], name: str) -> None:
+    a, b = (cf.MemoryDesc((2, 3), t, "ab") for t in (src, dst))
+    computation = from_attr(cf.Attr(**{"src_scale": cf.at_execution(), **attr}), a, b)
+    assert computation is not None
+    assert computation.held == name
+    assert computation.small is bool(name)
 
 
 def test_maps_of_integers_are_small() -> None:
