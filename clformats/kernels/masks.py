@@ -151,6 +151,11 @@ class Masks:
         masks += [f"(int{len(vector.elements)})({c} ? -1 : 0)" for c in conditions]
         return "", " & ".join(masks)
 
+    def of_elements(self, vector: TileVector) -> tuple[str, bool]:
+        """The condition that the lanes of a stored vector are elements; and whether they differ."""
+        conditions, masks = self._tests(vector.elements, self.edges, "lo", "hi")
+        return " && ".join(conditions), bool(masks)
+
     def of_words(self, vector: TileVector, word: str, bits: int, *, edge: bool) -> str:
         """The mask of the bits of a vector of words that are elements, where words are cut.
 

@@ -9,7 +9,10 @@ from ..problems.computation import Operand
 from ..problems.thresholds import LINE_BYTES
 from ..schedule.layout import TileLayout, TileVector
 from ..schedule.schedule import VECTORS
+from ..values.attr import OLD
 from .computation import Computed, pointer_to
+from .masks import Masks
+from .source import moved
 
 
 class Operands:
@@ -26,8 +29,10 @@ class Operands:
         layout: TileLayout,
         along: Sequence[tuple[int, ...]],
         widths: set[int],
+        masks: Masks,
     ) -> None:
         self.types, self.layout, self.along, self.widths = types, layout, along, widths
+        self.masks = masks
         self._names: dict[tuple[str, bool], str] = {}
         self.before: list[str] = []
 
@@ -84,21 +89,35 @@ class Operands:
         far = [None if s is None else self._far(j, s) for s in steps]
         given = [None if s is None else self._place(j, s) for s in steps]
         known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None and g is not None]
-        last = f"nest.last{j}"
+        zeros = f"({types.real}{lanes if lanes > 1 else ''})(0)"
         if not known:
-            return f"({types.real}{lanes if lanes > 1 else ''})(0)"
+            return zeros
         first, at = known[0]
+        lane = far.index(first)
+        follow = all(f is None or f - first == k - lane for k, f in enumerate(far))
+        if operand.name == OLD and follow and lanes == vector.width > 1:
+            return self._old(vector, operand, moved(at, -lane), edge=edge)
+        last = f"nest.last{j}"
         if all(f == first for f, _ in known):
             at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, str(at), 1), lanes)
-        if not edge and None not in far and (text := self._near(operand, known, lanes)):
-            return text
+        condition, differ = self.masks.of_elements(vector) if edge else ("", False)
+        if None not in far and not differ and (text := self._near(operand, known, lanes)):
+            return f"{condition} ? {text} : {zeros}" if condition else text
         texts = [
             "0" if g is None else types.load_operand(
                 operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
             for g in given
         ]  # fmt: skip
         return f"({types.real}{lanes})({', '.join(texts)})"
+
+    def _old(self, vector: TileVector, operand: Operand, at: str, *, edge: bool) -> str:
+        """The old values of a vector that is stored as a whole, with those of its padding."""
+        condition, mask = self.masks.of_store(vector) if edge else ("", "")
+        if mask:
+            return f"old_edge(dst, {at}, {mask})"
+        text, lanes = self.types.load_operand(operand, at, self.layout.lanes), self.layout.lanes
+        return f"{condition} ? {text} : ({self.types.real}{lanes})(0)" if condition else text
 
     def _near(self, operand: Operand, known: Sequence[tuple[int, str]], lanes: int) -> str:
         """One load of the values of all lanes, which are neighbours; empty if they are not.

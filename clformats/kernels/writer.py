@@ -66,7 +66,7 @@ class _KernelWriter:
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         if isinstance(self.types, Computed):
-            self.operands = Operands(self.types, layout, key.operands, self.widths)
+            self.operands = Operands(self.types, layout, key.operands, self.widths, self.masks)
         self.edge = False  # whether some of the tile may be no elements
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}

@@ -47,9 +47,14 @@ class Computation:
     held: str = ""
 
     @property
+    def old(self) -> Operand | None:
+        """The operand that is the old destination, if there is one."""
+        return next((o for o in self.operands if o.name == OLD), None)
+
+    @property
     def reads_old(self) -> bool:
         """Whether an operand is the old destination."""
-        return any(o.name == OLD for o in self.operands)
+        return self.old is not None
 
     def __str__(self) -> str:
         over = [f"{o.name} = {o.desc}" for o in self.operands] + list(self.scalars)

@@ -233,12 +233,19 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     if looked:
         rows, *_ = rows_of(p, "src", tuple(steps))
         runs[0] = -(-prod(tile.extents) // rows)
-    touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
-    if not is_large:
-        touched += max(0, touched - weights.TOUCHED_LINES)
-    shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
+    shuffled = mixes * parts * weights.SHUFFLE_NS + _touched(p, tile, runs, is_large=is_large)
     accesses += _operand_loads(p, tile)
     return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS
+
+
+def _touched(p: Problem, tile: Tile, runs: list[int], *, is_large: bool) -> float:
+    """The time for the lines of a tile; many cost more unless `is_large`."""
+    read, written = (_lines(p, tile, *side) for side in zip(("src", "dst"), runs, strict=True))
+    lines = read + written
+    if not is_large:
+        lines += max(0, lines - weights.TOUCHED_LINES)
+    old = written * weights.OLD_LINE_NS if p.reads_old else 0.0
+    return lines * weights.TOUCHED_LINE_NS + old
 
 
 def _crossed(p: Problem, table: int, tile: Tile) -> float:
@@ -273,11 +280,11 @@ def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
 def _at_edges(p: Problem, tile: Tile) -> float:
     """What an element takes longer for the tiles at an edge, as a mean of all tiles.
 
-    Those are where a run of the source goes beyond the elements of a dimension: vectors are loaded
-    under masks. Or one of the destination beyond its places: lanes are stored one by one. Elsewhere
-    vectors are loaded and stored as a whole, or not.
+    Where a run of the source goes beyond the elements of a dimension vectors are loaded under
+    masks there, and where one of the destination goes beyond its places lanes are stored one by
+    one, in tiles at any edge. Else vectors are loaded and stored as a whole, or not.
     """
-    nodes, inside, price = p.nodes, 1.0, weights.EDGE_LOADED_NS
+    nodes, inside, price = p.nodes, 1.0, 0.0
     steps, counts = tile.all_steps(len(nodes)), positions(p, tile)
     read, written = ([nodes[k].guard for k, *_ in chain(p, side)[:1]] for side in ("src", "dst"))
     for number, guard in enumerate(p.guards):
@@ -285,12 +292,13 @@ def _at_edges(p: Problem, tile: Tile) -> float:
             continue
         unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
         span = unit * steps[outer]
-        stored = number in written and guard.end.value < span * counts[outer]
-        if stored or number in read:
-            first, last = -(-guard.lo.value // span), guard.hi.value // span
-            inside *= max(0, last - first) / counts[outer]
-            price = weights.EDGE_NS if stored else price
-    return (1 - min(1.0, inside)) * price
+        first, last = -(-guard.lo.value // span), guard.hi.value // span
+        inside *= min(1.0, max(0, last - first) / counts[outer])
+        if number in written and guard.end.value < span * counts[outer]:
+            price = weights.EDGE_NS
+        elif number in read:
+            price = max(price, weights.EDGE_LOADED_NS)
+    return (1 - inside) * price
 
 
 def _shares_lines(p: Problem, schedule: Schedule, units: int) -> bool:

@@ -401,6 +401,30 @@ static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
     }
 }
 % endif
+<% old = types.functions((1,)) and types.computation.old %>\
+% if old and masks.spills and lanes > 1:
+
+// The old values of such a vector.
+static inline ${types.real}${lanes} old_edge(__global const ${types.buffers[1]} *dst, idx at, int${lanes} inside)
+{
+    if (none_${lanes}(inside)) {
+        return (${types.real}${lanes})(0);
+    }
+    if (none_${lanes}(~inside)) {
+        return ${types.load_operand(old, "at", lanes)};
+    }
+    int has_place[${lanes}];
+    ${types.real} lane[${lanes}];
+    vstore${lanes}(inside, 0, has_place);
+    for (int l = 0; l < ${lanes}; ++l) {
+        lane[l] = 0;
+        if (has_place[l]) {
+            lane[l] = ${types.load_operand(old, "at + l", 1)};
+        }
+    }
+    return vload${lanes}(0, lane);
+}
+% endif
 % endif
 % if types.functions((1,)):
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${mask_type(types.dst)}${n}(v) & (mask))

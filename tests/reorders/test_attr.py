@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,26 @@ def test_no_element_is_summed_twice(stream: cf.Stream) -> None:
             for dtype in ("f32", "s8"):
                 check_reorder(D(dims, "f32", source), D(dims, dtype, target), stream,
                               attr=cf.Attr(beta=1))  # fmt: skip
+
+
+@pytest.mark.usefixtures("plans_for_cpus")
+@pytest.mark.parametrize(
+    ("src", "dst", "tile"),
+    [
+        ("u8:oyxi:32x61x3x3", "s8:os_is_yx_osv16_isv4:32x61x3x3", "b8 c2 d16 e4 of 16 | a* c b"),
+        ("f32:bfyx:3x17x9x9", "f16:b_fs_yx_fsv16:3x17x9x9", "c16 d16 of 16 | a* b c"),
+        ("f16:bfyx:2x3x9x9", "u4:b_fs_yx_fsv16:2x3x9x9", "b16 c16 of 16 | a* b"),
+        ("bf16:goiyx:65x1x1x5x5", "s8:gs_oiyx_gsv32:65x1x1x5x5", "b8 c32 of 16 | a* b"),
+        ("s8:bs_fs_yx_bsv16_fsv16:23x17x3x3", "s8:yxfb:23x17x3x3", "c16 d4 e16 of 16 | b* d a"),
+    ],
+)
+def test_old_values_are_read_as_vectors(src: str, dst: str, tile: str, stream: cf.Stream) -> None:
+    """Also at edges, where a vector may have lanes that have no place, and beside padding."""
+    a, b, schedule = D.parse(src), D.parse(dst), f"tile {tile} | ahead 0 | ordinary"
+    attr, choices = cf.Attr(beta=0.5), cf.Choices(schedule=schedule)
+    found = check_reorder(a, b, stream, attr=attr, choices=choices)
+    assert schedule in str(found.plan)
+    assert not re.search(r" p\d+ = \(float16\)\(.*,", found.source)
 
 
 def test_values_at_execution(stream: cf.Stream) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 import clformats as cf
 from clformats.problems import thresholds
-from clformats.problems.refine import problem
+from clformats.problems.computation import from_attr
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem, separate
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.schedule import Schedule, Tile
@@ -204,6 +206,43 @@ def test_the_prefetch_is_ahead_by_what_the_nearest_cache_holds(
     p = problem(src, dst)
     found = Schedule.parse(f"tile {tile} | {nest} | ahead 0 | ordinary")
     assert prefetch(p, found.tile, found.nest, CORES) == lead
+
+
+def summed(src: str, dst: str) -> Problem:
+    """The problem of adding what is there before."""
+    a, b = cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
+    return separate(problem(a, b, from_attr(cf.Attr(beta=1), a, b)))
+
+
+def test_old_values_of_half_a_line_take_as_long_as_those_of_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four inputs of 8 outputs are half of a line of bytes: a sum reads twice as many lines."""
+    pair = "s8:oiyx:1024x1024x3x3", "s8:OIhw4i16o4i:1024x1024x3x3"
+    half, whole = Tile((1, 1, 9, 4, 8, 4), 16), Tile((1, 1, 9, 1, 16, 4), 16)
+
+    def price(p: Problem, tile: Tile) -> float:
+        found = []
+        for each in (12.0, 0.0):
+            monkeypatch.setattr(thresholds, "OLD_LINE_NS", each)
+            found.append(CostModel(p, CORES).least(tile))
+        return found[0] - found[1]
+
+    assert price(summed(*pair), half) == pytest.approx(2 * price(summed(*pair), whole), rel=1e-3)
+    assert price(parsed(*pair), half) == 0
+
+
+def test_at_any_edge_vectors_ask_for_their_lanes() -> None:
+    """Every second tile is one window of nine: there lanes ask too whether inputs end, of pairs."""
+    eight, pairs = Tile((1, 1, 8, 16, 4), 16), Tile((1, 2, 8, 16, 4), 16)
+
+    def dearer(count: int) -> float:
+        dims = f"256x{count}x3x3"
+        model = CostModel(summed(f"u8:oyxi:{dims}", f"s8:os_is_yx_osv16_isv4:{dims}"), CORES)
+        return model.least(pairs) / model.least(eight)
+
+    assert dearer(3902) < 1.1
+    assert dearer(3906) > 1.5
 
 
 @pytest.mark.parametrize(("batch", "vector_bytes", "lanes"), [
