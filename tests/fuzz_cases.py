@@ -188,6 +188,7 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
         )
         if rng.random() < 0.3:
             wishes["terms"] += ((rng.choice(EXPRESSIONS), 0, False),)
+        wishes["scheduled"] = rng.random() < 0.5
     if kind == "pieces":
         wishes["pieces"] = rng.choice((1, 2, 5, 20))
     if kind == "family":

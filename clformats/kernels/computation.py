@@ -109,12 +109,12 @@ class Computed(KernelConversion):
         )
 
     def _holding(self, real: str) -> str:
-        """A statement that brings the factor that is `held` near zero; empty if there is none."""
+        """A statement that clamps the factor `Computation.held`; empty if there is none."""
         name, most = self.computation.held, f"{HELD_WITHIN}f"
         if not name:
             return ""
         near = f"clamp({name}, -{most}, {most})"
-        why = "products with what is further from zero saturate too, no number makes 0"
+        why = "beyond it every product but 0 saturates as well; NaN makes 0"
         return f"    {name} = select({near}, ({real})(0.0f), {name} != {name});  // {why}\n"
 
     def _as_stored(self, value: str, n: str) -> str:

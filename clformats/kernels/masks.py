@@ -152,7 +152,10 @@ class Masks:
         return "", " & ".join(masks)
 
     def of_elements(self, vector: TileVector) -> tuple[str, bool]:
-        """The condition that the lanes of a stored vector are elements; and whether they differ."""
+        """The condition that all lanes of a stored vector are elements, and whether lanes differ.
+
+        Where they do the condition does not suffice.
+        """
         conditions, masks = self._tests(vector.elements, self.edges, "lo", "hi")
         return " && ".join(conditions), bool(masks)
 

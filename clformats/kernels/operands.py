@@ -89,21 +89,18 @@ class Operands:
         far = [None if s is None else self._far(j, s) for s in steps]
         given = [None if s is None else self._place(j, s) for s in steps]
         known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None and g is not None]
-        zeros = f"({types.real}{lanes if lanes > 1 else ''})(0)"
         if not known:
-            return zeros
+            return f"({types.real}{lanes if lanes > 1 else ''})(0)"
         first, at = known[0]
-        lane = far.index(first)
-        follow = all(f is None or f - first == k - lane for k, f in enumerate(far))
-        if operand.name == OLD and follow and lanes == vector.width > 1:
-            return self._old(vector, operand, moved(at, -lane), edge=edge)
+        if operand.name == OLD and lanes == vector.width > 1:
+            return self._old(vector, operand, moved(at, -far.index(first)), edge=edge)
         last = f"nest.last{j}"
         if all(f == first for f, _ in known):
             at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, str(at), 1), lanes)
         condition, differ = self.masks.of_elements(vector) if edge else ("", False)
         if None not in far and not differ and (text := self._near(operand, known, lanes)):
-            return f"{condition} ? {text} : {zeros}" if condition else text
+            return self._under(condition, text)
         texts = [
             "0" if g is None else types.load_operand(
                 operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
@@ -116,8 +113,12 @@ class Operands:
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
             return f"old_edge(dst, {at}, {mask})"
-        text, lanes = self.types.load_operand(operand, at, self.layout.lanes), self.layout.lanes
-        return f"{condition} ? {text} : ({self.types.real}{lanes})(0)" if condition else text
+        return self._under(condition, self.types.load_operand(operand, at, self.layout.lanes))
+
+    def _under(self, condition: str, text: str) -> str:
+        """A vector where a condition holds, if there is one, and zeros elsewhere."""
+        zeros = f"({self.types.real}{self.layout.lanes})(0)"
+        return f"{condition} ? {text} : {zeros}" if condition else text
 
     def _near(self, operand: Operand, known: Sequence[tuple[int, str]], lanes: int) -> str:
         """One load of the values of all lanes, which are neighbours; empty if they are not.

@@ -33,8 +33,8 @@ class Computation:
     """``formula`` over ``value``, which is moved, and over operands and scalars.
 
     Computed in the type ``real``, f32 or f64. Whatever the elements are, the result is
-    `clformats.values.bounds.is_small`, or the formula `is_whole` and becomes bytes, if it says so;
-    small where the variable ``held``, if there is one, is `clformats.values.bounds.held`.
+    `clformats.values.bounds.is_small`, or the formula `is_whole` and becomes bytes, if it says so.
+    If ``held`` names a variable, kernels clamp it first: see `clformats.values.bounds.held`.
     """
 
     formula: Formula

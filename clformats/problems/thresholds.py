@@ -13,7 +13,8 @@ from __future__ import annotations
 LINE_BYTES = 64
 """A cache line of every processor on which streaming stores matter here. Published."""
 CACHE_FLOOR = 32 << 20
-"""The least size assumed of the last cache: Intel's runtime reports the second one. Chosen."""
+"""The least size assumed of the last-level cache: Intel's runtime reports the second-level one.
+Chosen."""
 STREAMED_LEAST = 4 << 20
 """From fewer moved bytes on streaming stores cannot gain: the second cache holds them. Chosen."""
 STREAMED_MOST = 64 << 20
@@ -54,8 +55,8 @@ which take 1.04 and 1.01 of the time, and 29 with 96, which take 1.02 and 1.05."
 LEAST_HOP = 300
 """The least of that where the rows of a tile end, however few: a prefetcher starts anew. Stores
 that wait for whole lines hide it. Fitted on a Zen 3, PoCL and Intel's runtime: of 981 random
-reorders 7 have other plans with 200, which take 1.08 and 1.13 of the time, 11 with 400, 1.03 and
-1.02; 17, whose stores wait, would take 1.02 and 1.01 if it counted there."""
+reorders 7 have other plans with 200, which take 1.08 and 1.13 of the time, and 11 with 400, 1.03
+and 1.02; 17, whose stores wait, would take 1.02 and 1.01 if it counted there, too."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
@@ -104,8 +105,9 @@ with the tiles of whole blocks that it asks for; these take 0.84, 0.82 and 0.80 
 TOUCHED_LINE_NS = 3.0
 """Nanoseconds for a cache line that a tile touches. Fitted."""
 OLD_LINE_NS = 12.0
-"""The same more for a line of the destination whose old values are read. Fitted to 212 random sums;
-of 230 others 35 have other plans than without, 0.95 of the time (Zen 4, PoCL), 36 0.96 (AVX2)."""
+"""Nanoseconds more for a line of the destination whose old values are read. Fitted to 212 random
+sums; of 230 others 35 have other plans, which take 0.95 of the time (Zen 4, PoCL), and 36, 0.96
+(Intel's runtime, AVX2)."""
 TOUCHED_LINES = 48
 """Lines of a tile from which on one costs twice that where caches hold what is moved. Fitted; where
 they do not, `EXPOSED_BYTES` says what large tiles cost."""
@@ -130,7 +132,7 @@ FALSE_SHARING_NS = 25.0
 """Nanoseconds more for a row of a tile where cores write parts of the same lines at the same time.
 Fitted: u8 `b_fs_yx_fsv32` to `yxfb` of a batch of 15 takes 15 times as long (PoCL, two cores)."""
 OWNED_BYTES = 4.0
-"""Bytes that move for each byte of an ordinary store: its line is read, written back. Fitted."""
+"""Bytes that move for each byte of an ordinary store: its line is read and written back. Fitted."""
 STAGED_NS, STAGED_ENDS = 0.014, 4.0
 """Nanoseconds of a core for a byte of rows that are put together first, in which it could move more
 the faster memory is; and how many lines more move for a row, which begins and ends within lines,
@@ -224,8 +226,7 @@ the time (Zen 3). Measured."""
 LEAST_APART = 16
 """Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
 MOST_LOOPS = 12
-"""Loops that a kernel counts: problems have up to eight, and three of them may be blocked. Chosen.
-"""
+"""Loops that a kernel counts: problems have up to eight, and three may be blocked. Chosen."""
 
 # --- how lines reach memory -----------------------------------------------------------------------
 
@@ -272,8 +273,7 @@ ITEM_BYTES = 32 << 10
 ITEMS = 16
 """See `ITEM_BYTES`: cores of unequal speed finish together. Fitted."""
 UNUSUAL = 1.05
-"""What another tile than the one of most problems must gain: each is a program to compile. Chosen.
-"""
+"""What another tile than that of most problems must gain: each is a program to compile. Chosen."""
 PROGRAMS, EACH = 6, 4
 """How many tiles and stores are worth a measurement, and how many nests and prefetches of each.
 Chosen."""
@@ -350,8 +350,7 @@ the source 0.82, 0.97, 1 and 1."""
 RUN_ELEMENTS = (32, 128)
 """The least and the most elements of a run, however wide they are. Chosen."""
 TILE_BYTES = 16384
-"""A tile in local memory, where there are enough of them. A work-item moves 64 bytes of it. Chosen.
-"""
+"""A tile in local memory, if there are enough of them. A work-item moves 64 bytes of it. Chosen."""
 SINGLE_TILE_BYTES = 8192
 """The same where elements are loaded one by one. Measured on an H100: bfyx to fsv32 of u8 with odd
 sizes has 0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of f32 0.97 and 0.93.
@@ -387,7 +386,7 @@ GENERIC_GROUPS = (1, 8, 16, 32, 64, 128, 256)
 ITEMS_PER_UNIT = 4
 """Work-items per core, at the least, so that cores of unequal speed finish together. Chosen."""
 GENERIC_RUN = 512
-"""The most elements of a work-item. Measured: 64 are three quarters as fast, 4096 are as fast."""
+"""The most elements of a work-item. Measured: 64 are three quarters as fast, 4096 as fast as it."""
 SUM_LANES = 64
 """The most lanes of a vector of sums. Chosen."""
 SUM_CUTS = (64, 16)

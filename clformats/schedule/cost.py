@@ -280,9 +280,9 @@ def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
 def _at_edges(p: Problem, tile: Tile) -> float:
     """What an element takes longer for the tiles at an edge, as a mean of all tiles.
 
-    Where a run of the source goes beyond the elements of a dimension vectors are loaded under
-    masks there, and where one of the destination goes beyond its places lanes are stored one by
-    one, in tiles at any edge. Else vectors are loaded and stored as a whole, or not.
+    Tiles at the edge of any guard take another branch. It costs more where a run of the source may
+    end there, as vectors are loaded under masks, and most where one of the destination goes beyond
+    its places, as lanes are stored one by one. Else vectors are loaded and stored whole, or not.
     """
     nodes, inside, price = p.nodes, 1.0, 0.0
     steps, counts = tile.all_steps(len(nodes)), positions(p, tile)

@@ -87,7 +87,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
     return convert_${to}16(clamp(__builtin_astype(__builtin_ia32_cvtps2dq512_mask(x, (int16)0, (ushort)0xffff, 4), int16), ${lo}, ${hi}));
 #endif
 % endif
-    const float${n} above = x;  // it is: values and types say so
+    const float${n} above = x;  // it is: values and types say so, or a factor is clamped
 % elif lo:
     const float${n} number = select(x, (float${n})(0.0f), ${is_nan}), above = max(number, -4194304.0f);
 % else:

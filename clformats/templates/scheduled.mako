@@ -346,19 +346,7 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
     if (at >= 0 && at + ${w} <= end) {
         return masked_${w}(${types.load(types.place("at"), w)}, inside);
     }
-    if (none_${w}(inside)) {
-        return (${types.loaded}${w})(0);
-    }
-    int is_element[${w}];
-    ${types.loaded} lane[${w}];
-    vstore${w}(inside, 0, is_element);
-    for (int l = 0; l < ${w}; ++l) {
-        lane[l] = 0;
-        if (is_element[l]) {
-            lane[l] = ${types.load(types.place("at + l"), 1)};
-        }
-    }
-    return vload${w}(0, lane);
+${lane_by_lane(types.loaded, w, types.load(types.place("at + l"), 1))}\
 }
 % endif
 % if w in tables.widths:
@@ -407,27 +395,19 @@ static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 // The old values of such a vector.
 static inline ${types.real}${lanes} old_edge(__global const ${types.buffers[1]} *dst, idx at, int${lanes} inside)
 {
-    if (none_${lanes}(inside)) {
-        return (${types.real}${lanes})(0);
-    }
     if (none_${lanes}(~inside)) {
         return ${types.load_operand(old, "at", lanes)};
     }
-    int has_place[${lanes}];
-    ${types.real} lane[${lanes}];
-    vstore${lanes}(inside, 0, has_place);
-    for (int l = 0; l < ${lanes}; ++l) {
-        lane[l] = 0;
-        if (has_place[l]) {
-            lane[l] = ${types.load_operand(old, "at + l", 1)};
-        }
-    }
-    return vload${lanes}(0, lane);
+${lane_by_lane(types.real, lanes, types.load_operand(old, "at + l", 1))}\
 }
 % endif
 % endif
 % if types.functions((1,)):
+% if n:
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${mask_type(types.dst)}${n}(v) & (mask))
+% else:
+#define KEEP_STORED(v, mask) ((mask) ? (v) : (${types.dst})(0))
+% endif
 % endif
 % if buffers:
 
@@ -694,6 +674,21 @@ ${at_edge()}\
     }
 % endif
 }
+<%def name="lane_by_lane(kind, w, load)">\
+    if (none_${w}(inside)) {
+        return (${kind}${w})(0);
+    }
+    int is_element[${w}];
+    ${kind} lane[${w}];
+    vstore${w}(inside, 0, is_element);
+    for (int l = 0; l < ${w}; ++l) {
+        lane[l] = 0;
+        if (is_element[l]) {
+            lane[l] = ${load};
+        }
+    }
+    return vload${w}(0, lane);
+</%def>\
 <%def name="at_edge()">\
             ${types.begin("from", "src", "now.src")}
             ${types.begin("to", "dst", "now.dst")}

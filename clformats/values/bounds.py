@@ -11,8 +11,8 @@ FARTHEST = 2.0**100
 """What may be further from zero has no bound: a device may have an infinity there."""
 ROUNDED_BELOW = 2.0**21
 """Half of the distance from zero up to which adding 1.5 * 2**23 to an f32 rounds it."""
-HELD_WITHIN = 2.0**12
-"""What is further from zero makes of every whole number but 0 more than integers of 8 bits hold."""
+HELD_WITHIN = 2.0**8
+"""A factor further from zero takes every whole number but 0 out of the range of 8-bit integers."""
 LARGEST_SHORT = 2.0**15 - 1
 """The largest distance from zero that an integer of 16 bits has on both sides."""
 Range = tuple[float, float]
@@ -42,11 +42,11 @@ def is_whole(f: Formula, ranges: Mapping[str, Range]) -> bool:
 
 
 def held(f: Formula, ranges: Mapping[str, Range]) -> str:
-    """The factor, of which nothing is known, that may be held within `HELD_WITHIN` of zero.
+    """The factor, of which nothing is known, that may be clamped to `HELD_WITHIN` of zero.
 
-    It multiplies a whole number. In integers of 8 bits all products but 0 with what is further from
-    zero saturate, and so do those with the limit; a factor that is no number makes 0 of all, as 0
-    does. Empty where ``f`` is no such product. ``ranges`` are those of variables that are whole.
+    It multiplies a whole number. In 8-bit integers all products but 0 with what is further from
+    zero saturate, and so do those with the limit; NaN as a factor makes 0 of everything, as 0 does.
+    Empty where ``f`` is no such product. ``ranges`` are those of variables that are whole.
 
     >>> from .formula import parse
     >>> held(parse("(x - 3.f) * s", ("x", "s")), {"x": (0.0, 128.0)})

@@ -113,8 +113,9 @@ def test_which_results_are_small(src: str, dst: str, attr: dict[str, Any], small
     [
         ("s8", "s8", {}, "src_scale"),
         ("s8", "u4", {"src_zero_point": ([3, 9], 1)}, "src_scale"),
-        ("s8", "s8", {"src_zero_point": 400}, ""),  # a product with 4096 is too large to round
-        ("s8", "s8", {"src_zero_point": 0.5}, ""),  # a half times 4096 is no longer all there is
+        ("s8", "s8", {"src_zero_point": 8000}, "src_scale"),
+        ("s8", "s8", {"src_zero_point": 8100}, ""),  # a product with 256 is too large to round
+        ("s8", "s8", {"src_zero_point": 0.5}, ""),  # a half times 256 does not saturate u8
         ("s8", "s8", {"dst_zero_point": 1}, ""),  # which is 0 where a factor is no number
         ("s8", "s8", {"beta": cf.at_execution()}, ""),
         ("s8", "s8", {"dst_scale": 2.0}, ""),
