@@ -1,8 +1,9 @@
 """Kernels that compute on the way: the formula as a function, its operands as texts.
 
 A value is loaded in its own type and moved in it; where it is stored, one function for each vector
-width makes of it, and of the operands at the same place, what is stored. All steps are in ``float``
-or ``double``, each rounded by itself: contraction is off, so that the host gets the same bits.
+width makes of it, and of the operands at the same place, what is stored. Where all operands are
+read as the source is, that is done as it is loaded. All steps are in ``float`` or ``double``, each
+rounded by itself: contraction is off, so that the host gets the same bits.
 Where every step is a whole number of 16 bits, ``short`` gets them too, by fewer instructions.
 """
 
@@ -101,7 +102,8 @@ class Computed(KernelConversion):
         value = self._as_real("value", self.src_type, n)
         result = self._as_stored(c.formula.source(self.real, width), n)
         names = [*(o.name for o in c.operands), *c.scalars]
-        parameters = [f"{self.lane}{n} value", *(f"{real} {name}" for name in names)]
+        loaded = "float" if self.src_type.name == "f16" else self.src
+        parameters = [f"{loaded}{n} value", *(f"{real} {name}" for name in names)]
         return (
             f"static inline {self.dst}{n} computed_{width}({', '.join(parameters)})\n"
             f"{{\n    const {real} {c.value} = {value};\n{self._holding(real)}"

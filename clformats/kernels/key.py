@@ -41,6 +41,13 @@ class KernelKey:
     tables: tuple[tables.TableKey, ...]
 
     @property
+    def reads_plainly(self) -> bool:
+        """Whether loads are vectors of elements as they are, in memory that every tile may read."""
+        trades = self.inside or self.swaps or any(self.exchanges)
+        shares = self.types.source or self.types.target or self.types.word
+        return not (trades or shares or self.tables or self.outside or self.layout.rolled)
+
+    @property
     def lines_shared(self) -> int:
         """How many tiles one after the other along the source read one line of each row.
 

@@ -55,14 +55,37 @@ class Operands:
             names.append(name)
         return declared, names
 
-    def prefetched(self) -> list[str]:
+    @property
+    def follow_loads(self) -> bool:
+        """Whether operands are read as the source is: then values are computed as they are loaded.
+
+        Each has neighbours, or one value, in the lanes of every load, and one of them has neither
+        in the lanes of a store.
+        """
+        loads, stores = self.layout.loads, self.layout.stores
+        count = range(len(self.along))
+        if any(v.width < self.layout.lanes or None in v.elements for v in loads):
+            return False
+        if any(k not in (None, n) for n, k in enumerate(self.layout.loaded)):
+            return False  # one element is loaded for several, of which operands may have more
+        return all(self._is_read_at_once(v, j) for v, j in product(loads, count)) and not all(
+            self._is_read_at_once(v, j) for v, j in product(stores, count)
+        )
+
+    def _is_read_at_once(self, vector: TileVector, j: int) -> bool:
+        """Whether one load has the values of all lanes that have any, neighbours or one value."""
+        far = [(k, self._far(j, s)) for k, s in enumerate(self._steps(vector)) if s is not None]
+        return len({f - k for k, f in far}) <= 1 or len({f for _, f in far}) <= 1
+
+    def prefetched(self, vectors: Sequence[TileVector]) -> list[str]:
         """The last elements that a tile reads of lines of operands whose lanes are neighbours.
 
-        Not of those, such as scales, that elements of a tile share.
+        ``vectors`` are those for which it reads them. Not of operands, such as scales, that
+        elements of a tile share.
         """
         found: dict[tuple[int, tuple[int, ...], int], str] = {}
-        stores = () if self.layout.rolled else self.layout.stores
-        for (j, operand), vector in product(enumerate(self.types.computation.operands), stores):
+        every = () if self.layout.rolled else vectors
+        for (j, operand), vector in product(enumerate(self.types.computation.operands), every):
             steps = [s for s in self._steps(vector) if s is not None]
             far = [self._far(j, s) for s in steps]
             if all(self.along[j]) and len(far) > 1 and far == [*range(far[0], far[-1] + 1)]:

@@ -46,6 +46,12 @@ class _KernelWriter:
         self.key, self.layout, self.tables = key, layout, tables.Lookups(key.tables, layout)
         self.masks = Masks(key.edges, layout, outside=key.outside, most=self.tables.most)
         self.types: KernelConversion = key.types
+        self.lanes = layout.lanes
+        self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
+        if isinstance(self.types, Computed):
+            self.operands = Operands(self.types, layout, key.operands, self.widths, self.masks)
+            if key.reads_plainly and self.operands.follow_loads:
+                self.types = self.types.at_once
         spread = 2 * len(layout.loads) <= len(layout.stores)  # values widen as they are loaded
         if spread and not (key.inside or isinstance(self.types, Computed)):
             self.types = self.types.at_once
@@ -53,7 +59,6 @@ class _KernelWriter:
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
         self.nbytes = key.types.dst_type.nbytes
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
-        self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
         self.vector = f"{self.types.work}{self.n}"
         self.narrow = mask_type(self.types.work)
@@ -64,9 +69,6 @@ class _KernelWriter:
         self.steps = [*(self.pairs or self.program).steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
-        self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
-        if isinstance(self.types, Computed):
-            self.operands = Operands(self.types, layout, key.operands, self.widths, self.masks)
         self.edge = False  # whether some of the tile may be no elements
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
@@ -101,7 +103,7 @@ class _KernelWriter:
             line=LINE_BYTES // self.nbytes,
             first_asked=first, later_asked=later, shared=self.key.lines_shared,
             claims=ahead.claims,
-            read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
+            read_too=self._read_too(),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
             operands=range(len(self.key.operands)), constants=constants, fields=fields,
@@ -110,6 +112,18 @@ class _KernelWriter:
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
             narrow=self.narrow, tables=self.tables, masked=self.masked,
         )  # fmt: skip
+
+    def _read_too(self) -> Sequence[str]:
+        """Statements that prefetch operands."""
+        if not isinstance(self.types, Computed):
+            return ()
+        vectors = self.layout.loads if self.computes_first else self.layout.stores
+        return self.operands.prefetched(vectors)
+
+    @property
+    def computes_first(self) -> bool:
+        """Whether values are computed as they are loaded."""
+        return isinstance(self.types, Computed) and self.types.early
 
     def _at(self, vector: TileVector, side: str, lane: int = 0) -> str:
         """How far the element of a vector's lane is from the tile's first."""
@@ -172,7 +186,10 @@ class _KernelWriter:
         names, early = [f"v{n}" for n in group], self.key.exchanges[0]
         loaded = [f"{name}_loaded" for name in names] if early else names
         for number, name in zip(group, loaded, strict=True):
-            yield f"const {self.vector} {name} = {self._load(number)};"
+            first = self.computes_first
+            declared, value = self._computed(number) if first else ([], self._load(number))
+            yield from declared
+            yield f"const {self.vector} {name} = {value};"
         yield from exchange.exchanged(self.vector, early, loaded, names)
 
     def _stores(self, lines: list[tuple[int, ...]]) -> Iterator[str]:
@@ -244,6 +261,17 @@ class _KernelWriter:
         value = f"({value} & {kept})" if kept else value
         whole = self._widened(value, vector.width)
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
+
+    def _computed(self, number: int) -> tuple[list[str], str]:
+        """The statements that declare the operands of a load, and what is computed of them."""
+        vector = self.layout.loads[number]
+        condition, mask = self.masks.of_load(vector) if self.edge else ("", "")
+        declared, operands = self.operands.of(vector, edge=self.edge)
+        value = self.operands.types.call(self._read(vector, ""), operands, self.lanes)
+        if mask:
+            self.masked.add(vector.width)
+            value = f"masked_{vector.width}({value}, {mask})"
+        return declared, f"{condition} ? {value} : ({self.vector})(0)" if condition else value
 
     def _read(self, vector: TileVector, mask: str) -> str:
         """A vector of memory; at an edge, lanes of elements that there are not are zero."""
@@ -334,7 +362,7 @@ class _KernelWriter:
         vector = self.layout.stores[number]
         if self.types.word:
             text = taken(self.types, self.layout, self.key.inside, vector, text)
-        if not isinstance(self.types, Computed):
+        if not isinstance(self.types, Computed) or self.computes_first:
             given = f"const {self.types.stored}{self.n} w{number} = {text};"
             return ([given], f"w{number}") if self.types.word else ([], text)
         declared, operands = self.operands.of(vector, edge=self.edge)
