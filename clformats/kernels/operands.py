@@ -1,4 +1,4 @@
-"""The values of a computation's operands in the lanes of a tile's stores: each vector read once."""
+"""The values of a computation's operands in the lanes of a tile's vectors: each read once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Operands:
 
     ``along[j]`` are the strides of operand j along the tile's loops, one for each of
     ``layout.axes``. ``before`` are declarations that are the same in all turns of a loop.
-    To ``widths`` are added those of the vectors that are loaded.
+    To ``widths`` are added those of the vectors that are loaded. ``may_follow``: whether values may
+    be computed as they are loaded; `follow_loads` tells whether they are.
     """
 
     def __init__(
@@ -30,14 +31,17 @@ class Operands:
         along: Sequence[tuple[int, ...]],
         widths: set[int],
         masks: Masks,
+        *,
+        may_follow: bool,
     ) -> None:
         self.types, self.layout, self.along, self.widths = types, layout, along, widths
         self.masks = masks
+        self.follow_loads = may_follow and self._follow_loads()
         self._names: dict[tuple[str, bool], str] = {}
         self.before: list[str] = []
 
     def of(self, vector: TileVector, *, edge: bool) -> tuple[list[str], list[str]]:
-        """The statements that declare what a store is the first to need, and all its operands.
+        """The statements that declare what a vector is the first to need, and all its operands.
 
         ``edge``: in tiles at an edge, where some lanes have no element.
         """
@@ -55,8 +59,7 @@ class Operands:
             names.append(name)
         return declared, names
 
-    @property
-    def follow_loads(self) -> bool:
+    def _follow_loads(self) -> bool:
         """Whether operands are read as the source is: then values are computed as they are loaded.
 
         Each has neighbours, or one value, in the lanes of every load, and one of them has neither
@@ -77,15 +80,15 @@ class Operands:
         far = [(k, self._far(j, s)) for k, s in enumerate(self._steps(vector)) if s is not None]
         return len({f - k for k, f in far}) <= 1 or len({f for _, f in far}) <= 1
 
-    def prefetched(self, vectors: Sequence[TileVector]) -> list[str]:
+    def prefetched(self) -> list[str]:
         """The last elements that a tile reads of lines of operands whose lanes are neighbours.
 
-        ``vectors`` are those for which it reads them. Not of operands, such as scales, that
-        elements of a tile share.
+        Not of those, such as scales, that elements of a tile share.
         """
         found: dict[tuple[int, tuple[int, ...], int], str] = {}
-        every = () if self.layout.rolled else vectors
-        for (j, operand), vector in product(enumerate(self.types.computation.operands), every):
+        vectors = self.layout.loads if self.follow_loads else self.layout.stores
+        vectors = () if self.layout.rolled else vectors
+        for (j, operand), vector in product(enumerate(self.types.computation.operands), vectors):
             steps = [s for s in self._steps(vector) if s is not None]
             far = [self._far(j, s) for s in steps]
             if all(self.along[j]) and len(far) > 1 and far == [*range(far[0], far[-1] + 1)]:

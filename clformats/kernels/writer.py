@@ -49,9 +49,11 @@ class _KernelWriter:
         self.lanes = layout.lanes
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         if isinstance(self.types, Computed):
-            self.operands = Operands(self.types, layout, key.operands, self.widths, self.masks)
-            if key.reads_plainly and self.operands.follow_loads:
+            self.operands = Operands(self.types, layout, key.operands, self.widths, self.masks,
+                                     may_follow=key.reads_plainly)  # fmt: skip
+            if self.operands.follow_loads:
                 self.types = self.types.at_once
+        self.computes_first = isinstance(self.types, Computed) and self.types.early
         spread = 2 * len(layout.loads) <= len(layout.stores)  # values widen as they are loaded
         if spread and not (key.inside or isinstance(self.types, Computed)):
             self.types = self.types.at_once
@@ -103,7 +105,7 @@ class _KernelWriter:
             line=LINE_BYTES // self.nbytes,
             first_asked=first, later_asked=later, shared=self.key.lines_shared,
             claims=ahead.claims,
-            read_too=self._read_too(),
+            read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
             operands=range(len(self.key.operands)), constants=constants, fields=fields,
@@ -112,18 +114,6 @@ class _KernelWriter:
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
             narrow=self.narrow, tables=self.tables, masked=self.masked,
         )  # fmt: skip
-
-    def _read_too(self) -> Sequence[str]:
-        """Statements that prefetch operands."""
-        if not isinstance(self.types, Computed):
-            return ()
-        vectors = self.layout.loads if self.computes_first else self.layout.stores
-        return self.operands.prefetched(vectors)
-
-    @property
-    def computes_first(self) -> bool:
-        """Whether values are computed as they are loaded."""
-        return isinstance(self.types, Computed) and self.types.early
 
     def _at(self, vector: TileVector, side: str, lane: int = 0) -> str:
         """How far the element of a vector's lane is from the tile's first."""

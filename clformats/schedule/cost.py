@@ -322,6 +322,9 @@ def _operand_loads(p: Problem, tile: Tile) -> float:
               for axis, _, reached in chain(p, "dst") if reached < tile.lanes]  # fmt: skip
     for j in range(len(p.operands0)):
         along = [n.operands[j].value for n in nodes]
+        if along == [n.src.value for n in nodes]:  # values are computed as they are loaded
+            loads += vectors(p, tile, "src")
+            continue
         values = prod(tile.steps(k) for k, stride in enumerate(along) if stride)
         levels = footprint((steps, along[axis]) for axis, steps in inside)
         if not levels:

@@ -9,7 +9,7 @@ import pytest
 
 import clformats as cf
 from clformats.problems import thresholds
-from clformats.problems.computation import from_attr
+from clformats.problems.computation import from_attr, over_tensors
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem, separate
 from clformats.problems.traits import Traits
@@ -18,6 +18,7 @@ from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best, prefetch, ranked
 from clformats.schedule.stores import line_groups
 from clformats.schedule.traffic import Traffic, covered, traffic
+from clformats.values.formula import parse
 from tests.schedules_support import parsed
 
 CORES = Traits(compute_units=2, vector_bytes=64)
@@ -230,6 +231,21 @@ def test_old_values_of_half_a_line_take_as_long_as_those_of_a_line(
 
     assert price(summed(*pair), half) == pytest.approx(2 * price(summed(*pair), whole), rel=1e-3)
     assert price(parsed(*pair), half) == 0
+
+
+def test_operands_that_lie_as_the_source_are_loaded_as_it_is() -> None:
+    """Sixteen of another order are put together one by one, or, as the result's, are neighbours."""
+    dims = (16, 64, 112, 112)
+    tile, formula = Tile((1, 16, 16), 16), parse("x + y", ("x", "y"))
+    dst = cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16")
+
+    def least(y: str) -> float:
+        inputs = [(n, cf.MemoryDesc(dims, "f32", f)) for n, f in (("x", "bfyx"), ("y", y))]
+        src, computation = over_tensors(formula, inputs, dst, "x")
+        return CostModel(problem(src, dst, computation), CORES).least(tile)
+
+    assert least("bfyx") == pytest.approx(least("b_fs_yx_fsv16"))
+    assert least("yxfb") > 1.5 * least("bfyx")
 
 
 def test_at_any_edge_vectors_ask_for_their_lanes() -> None:
