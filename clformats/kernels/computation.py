@@ -25,7 +25,10 @@ from .words import in_words
 
 @dataclass(frozen=True, slots=True)
 class Computed(KernelConversion):
-    """The types of a kernel that computes: loads and stores move bits, `functions` convert."""
+    """The types of a kernel that computes: loads and stores move bits, `functions` convert.
+
+    Where it is ``early``, what is loaded is computed at once, and the results are moved.
+    """
 
     computation: Computation
 
@@ -60,7 +63,7 @@ class Computed(KernelConversion):
         return conversion(self.computation.real, self.dst_type)
 
     def converted(self, value: str, n: str) -> str:
-        """``value`` unchanged: what is stored is converted already."""
+        """``value`` unchanged: `functions` have converted it."""
         del n
         return value
 

@@ -42,7 +42,10 @@ class KernelKey:
 
     @property
     def reads_plainly(self) -> bool:
-        """Whether loads are vectors of elements as they are, in memory that every tile may read."""
+        """Whether vectors are plain: of elements that need no exchange, codec, table or loop.
+
+        And all that tiles load lies in the source's memory.
+        """
         trades = self.inside or self.swaps or any(self.exchanges)
         shares = self.types.source or self.types.target or self.types.word
         return not (trades or shares or self.tables or self.outside or self.layout.rolled)

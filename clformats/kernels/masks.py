@@ -152,9 +152,9 @@ class Masks:
         return "", " & ".join(masks)
 
     def of_elements(self, vector: TileVector) -> tuple[str, bool]:
-        """The condition that all lanes of a stored vector are elements, and whether lanes differ.
+        """The condition that all lanes of a vector are elements, and whether lanes differ.
 
-        Where they do the condition does not suffice.
+        Where they do, the condition does not suffice.
         """
         conditions, masks = self._tests(vector.elements, self.edges, "lo", "hi")
         return " && ".join(conditions), bool(masks)

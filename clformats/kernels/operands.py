@@ -16,7 +16,7 @@ from .source import moved
 
 
 class Operands:
-    """The variables of vectors of operands, which stores share where they have the same values.
+    """The variables of vectors of operands, which are shared where they have the same values.
 
     ``along[j]`` are the strides of operand j along the tile's loops, one for each of
     ``layout.axes``. ``before`` are declarations that are the same in all turns of a loop.
@@ -62,15 +62,17 @@ class Operands:
     def _follow_loads(self) -> bool:
         """Whether operands are read as the source is: then values are computed as they are loaded.
 
-        Each has neighbours, or one value, in the lanes of every load, and one of them has neither
-        in the lanes of a store.
+        Each has neighbours, or one value, in the lanes of every load, and some operand has neither
+        in the lanes of some store. None is the old value of what is stored.
         """
         loads, stores = self.layout.loads, self.layout.stores
         count = range(len(self.along))
         if any(v.width < self.layout.lanes or None in v.elements for v in loads):
             return False
+        if self.types.computation.reads_old:
+            return False
         if any(k not in (None, n) for n, k in enumerate(self.layout.loaded)):
-            return False  # one element is loaded for several, of which operands may have more
+            return False  # several elements share one load, but may have different operands
         return all(self._is_read_at_once(v, j) for v, j in product(loads, count)) and not all(
             self._is_read_at_once(v, j) for v, j in product(stores, count)
         )
@@ -109,7 +111,7 @@ class Operands:
         return sum(a * b for a, b in zip(steps, self.along[j], strict=True))
 
     def _read(self, vector: TileVector, j: int, *, edge: bool) -> str:
-        """C of an operand in the lanes of a store."""
+        """C of an operand in the lanes of a vector."""
         types, lanes = self.types, self.layout.lanes
         operand, steps = types.computation.operands[j], self._steps(vector)
         far = [None if s is None else self._far(j, s) for s in steps]

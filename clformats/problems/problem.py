@@ -261,6 +261,15 @@ class Problem:
         return sum(d.nbytes for d in (self.src, self.dst, *others))
 
     @property
+    def reads_alike(self) -> bool:
+        """Whether operands lie as the source does, or have one value along its rows."""
+        src = [n.src.value for n in self.nodes]
+        every = [[n.operands[j].value for n in self.nodes] for j in range(len(self.operands0))]
+        if self.reads_old or src not in every or 1 not in src:
+            return False
+        return all(strides == src or strides[src.index(1)] == 0 for strides in every)
+
+    @property
     def reads_old(self) -> bool:
         """Whether the kernel reads the destination before it writes it."""
         return self.computation is not None and self.computation.reads_old

@@ -386,7 +386,7 @@ GENERIC_GROUPS = (1, 8, 16, 32, 64, 128, 256)
 ITEMS_PER_UNIT = 4
 """Work-items per core, at the least, so that cores of unequal speed finish together. Chosen."""
 GENERIC_RUN = 512
-"""The most elements of a work-item. Measured: 64 are three quarters as fast, 4096 as fast as it."""
+"""The most elements of a work-item. Measured: 64 are three quarters as fast, 4096 are no faster."""
 SUM_LANES = 64
 """The most lanes of a vector of sums. Chosen."""
 SUM_CUTS = (64, 16)

@@ -317,14 +317,11 @@ def _shares_lines(p: Problem, schedule: Schedule, units: int) -> bool:
 
 def _operand_loads(p: Problem, tile: Tile) -> float:
     """The loads of operands: one for many lanes that are neighbours, or share a value."""
-    nodes, loads = p.nodes, 0.0
+    nodes, loads, side = p.nodes, 0.0, "src" if p.reads_alike else "dst"
     inside = [(axis, min(tile.steps(axis), tile.lanes // reached))
-              for axis, _, reached in chain(p, "dst") if reached < tile.lanes]  # fmt: skip
+              for axis, _, reached in chain(p, side) if reached < tile.lanes]  # fmt: skip
     for j in range(len(p.operands0)):
         along = [n.operands[j].value for n in nodes]
-        if along == [n.src.value for n in nodes]:  # values are computed as they are loaded
-            loads += vectors(p, tile, "src")
-            continue
         values = prod(tile.steps(k) for k, stride in enumerate(along) if stride)
         levels = footprint((steps, along[axis]) for axis, steps in inside)
         if not levels:

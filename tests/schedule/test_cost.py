@@ -236,16 +236,21 @@ def test_old_values_of_half_a_line_take_as_long_as_those_of_a_line(
 def test_operands_that_lie_as_the_source_are_loaded_as_it_is() -> None:
     """Sixteen of another order are put together one by one, or, as the result's, are neighbours."""
     dims = (16, 64, 112, 112)
-    tile, formula = Tile((1, 16, 16), 16), parse("x + y", ("x", "y"))
-    dst = cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16")
+    tile, dst = Tile((1, 16, 16), 16), cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16")
 
-    def least(y: str) -> float:
-        inputs = [(n, cf.MemoryDesc(dims, "f32", f)) for n, f in (("x", "bfyx"), ("y", y))]
-        src, computation = over_tensors(formula, inputs, dst, "x")
+    def least(*others: str) -> float:
+        names = "xyw"[: len(others) + 1]
+        formats = zip(names, ("bfyx", *others), strict=True)
+        inputs = [(n, cf.MemoryDesc(dims, "f32", f)) for n, f in formats]
+        src, computation = over_tensors(parse(" + ".join(names), tuple(names)), inputs, dst, "x")
         return CostModel(problem(src, dst, computation), CORES).least(tile)
 
-    assert least("bfyx") == pytest.approx(least("b_fs_yx_fsv16"))
-    assert least("yxfb") > 1.5 * least("bfyx")
+    alike, as_stored = least("bfyx"), least("b_fs_yx_fsv16")
+    assert alike == pytest.approx(as_stored)
+    assert least("yxfb") > 1.5 * alike
+    # All are computed before they are moved, or none.
+    assert least("bfyx", "bfyx") < 1.2 * alike
+    assert least("bfyx", "b_fs_yx_fsv16") > 1.5 * alike
 
 
 def test_at_any_edge_vectors_ask_for_their_lanes() -> None:
