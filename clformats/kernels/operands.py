@@ -62,8 +62,8 @@ class Operands:
     def _follow_loads(self) -> bool:
         """Whether operands are read as the source is: then values are computed as they are loaded.
 
-        Each has neighbours, or one value, in the lanes of every load, and some operand has neither
-        in the lanes of some store. None is the old value of what is stored.
+        One load has the values of each in the lanes of every load of the source, but not in those
+        of every store. None is the old value of what is stored.
         """
         loads, stores = self.layout.loads, self.layout.stores
         count = range(len(self.along))
@@ -78,9 +78,9 @@ class Operands:
         )
 
     def _is_read_at_once(self, vector: TileVector, j: int) -> bool:
-        """Whether one load has the values of all lanes that have any, neighbours or one value."""
-        far = [(k, self._far(j, s)) for k, s in enumerate(self._steps(vector)) if s is not None]
-        return len({f - k for k, f in far}) <= 1 or len({f for _, f in far}) <= 1
+        """Whether one load has the values of all lanes that have any."""
+        far = [self._far(j, s) for s in self._steps(vector) if s is not None]
+        return not far or bool(_of_one_load(far))
 
     def prefetched(self) -> list[str]:
         """The last elements that a tile reads of lines of operands whose lanes are neighbours.
@@ -153,11 +153,11 @@ class Operands:
 
         Lanes may share a value: of 4 inputs of 4 outputs 4 have the scale of one output.
         """
-        first, at = min(known, key=lambda place: place[0])
-        lane = [far - first for far, _ in known]
-        width = max(lane) + 1
-        if len({*lane}) < width or width not in VECTORS:
+        lane = _of_one_load([far for far, _ in known])
+        if not lane:
             return ""
+        _, at = min(known, key=lambda place: place[0])
+        width = max(lane) + 1
         self.widths.add(width)
         text = self.types.load_operand(operand, at, width)
         taken = "".join(f"{n:x}" for n in lane)
@@ -171,3 +171,10 @@ class Operands:
                 turn = f"f{k}" if k in rolled else str(n)
                 terms.append(f"{turn} * o{j}_{k}" if n != 1 else f"o{j}_{k}")
         return " + ".join(terms)
+
+
+def _of_one_load(far: Sequence[int]) -> list[int]:
+    """The lanes of a vector that values so far away are; empty where no vector has just these."""
+    lanes = [f - min(far) for f in far]
+    width = max(lanes) + 1
+    return lanes if width in VECTORS and len({*lanes}) == width else []

@@ -17,6 +17,8 @@ from tests.tiers import tiered
 
 D = cf.MemoryDesc
 DIMS = (2, 17, 5, 33)
+EARLY = re.compile(r"const \w+ v0 = (.*\? )?(masked_\d+\()?computed_\d+\(")
+"""What is computed as it is loaded."""
 
 
 def check(text: str, stream: cf.Stream, seed: int = 0, **descs: Any) -> cf.Map:
@@ -70,9 +72,18 @@ def test_what_is_read_alike_is_computed_before_it_is_moved(
             formats = zip("xyz", types, (x, y, z), strict=True)
             descs: dict[str, Any] = {n: D(dims, t, f) for n, t, f in formats}
             found = check("z = x + y + 1", stream, **descs)
-            early = re.search(r"const \w+ v0 = (.*\? )?(masked_\d+\()?computed_\d+\(", found.source)
+            early = EARLY.search(found.source)
             assert first or not early
             assert early or not first or min(dims) < 4
+
+
+@pytest.mark.usefixtures("plans_for_cpus")
+def test_values_that_lanes_of_stores_share_are_loaded_once(stream: cf.Stream) -> None:
+    """Four inputs of four outputs have four scales: loads, which overlap, would compute more."""
+    dims = (64, 64, 3, 3)
+    found = check("z = x * y", stream, x=D(dims, "s8", "oiyx"), y=D((64, 1, 1, 1), "f32", "oiyx"),
+                  z=D(dims, "s8", "OIhw4i16o4i"))  # fmt: skip
+    assert not EARLY.search(found.source)
 
 
 @pytest.mark.usefixtures("plans_for_cpus")
