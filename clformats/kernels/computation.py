@@ -105,8 +105,7 @@ class Computed(KernelConversion):
         value = self._as_real("value", self.src_type, n)
         result = self._as_stored(c.formula.source(self.real, width), n)
         names = [*(o.name for o in c.operands), *c.scalars]
-        loaded = "float" if self.src_type.name == "f16" else self.src
-        parameters = [f"{loaded}{n} value", *(f"{real} {name}" for name in names)]
+        parameters = [f"{self.bare}{n} value", *(f"{real} {name}" for name in names)]
         return (
             f"static inline {self.dst}{n} computed_{width}({', '.join(parameters)})\n"
             f"{{\n    const {real} {c.value} = {value};\n{self._holding(real)}"

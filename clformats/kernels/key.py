@@ -41,14 +41,18 @@ class KernelKey:
     tables: tuple[tables.TableKey, ...]
 
     @property
+    def trades(self) -> bool:
+        """Whether vectors exchange elements, or move some inside words."""
+        return bool(self.inside or self.swaps or any(self.exchanges))
+
+    @property
     def reads_plainly(self) -> bool:
         """Whether vectors are plain: of elements that need no exchange, codec, table or loop.
 
         And all that tiles load lies in the source's memory.
         """
-        trades = self.inside or self.swaps or any(self.exchanges)
         shares = self.types.source or self.types.target or self.types.word
-        return not (trades or shares or self.tables or self.outside or self.layout.rolled)
+        return not (self.trades or shares or self.tables or self.outside or self.layout.rolled)
 
     @property
     def lines_shared(self) -> int:

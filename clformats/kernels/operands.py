@@ -12,7 +12,7 @@ from ..schedule.schedule import VECTORS
 from ..values.attr import OLD
 from .computation import Computed, pointer_to
 from .masks import Masks
-from .source import moved
+from .source import moved, under
 
 
 class Operands:
@@ -67,9 +67,9 @@ class Operands:
         """
         loads, stores = self.layout.loads, self.layout.stores
         count = range(len(self.along))
-        if any(v.width < self.layout.lanes or None in v.elements for v in loads):
-            return False
         if self.types.computation.reads_old:
+            return False
+        if any(v.width < self.layout.lanes or None in v.elements for v in loads):
             return False
         if any(k not in (None, n) for n, k in enumerate(self.layout.loaded)):
             return False  # several elements share one load, but may have different operands
@@ -118,7 +118,7 @@ class Operands:
         given = [None if s is None else self._place(j, s) for s in steps]
         known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None and g is not None]
         if not known:
-            return f"({types.real}{lanes if lanes > 1 else ''})(0)"
+            return self._zeros
         first, at = known[0]
         if operand.name == OLD and lanes == vector.width > 1:
             return self._old(vector, operand, moved(at, -far.index(first)), edge=edge)
@@ -128,7 +128,7 @@ class Operands:
             return types.spread(types.load_operand(operand, str(at), 1), lanes)
         condition, differ = self.masks.of_elements(vector) if edge else ("", False)
         if None not in far and not differ and (text := self._near(operand, known, lanes)):
-            return self._under(condition, text)
+            return under(condition, text, self._zeros)
         texts = [
             "0" if g is None else types.load_operand(
                 operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
@@ -141,12 +141,14 @@ class Operands:
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
             return f"old_edge(dst, {at}, {mask})"
-        return self._under(condition, self.types.load_operand(operand, at, self.layout.lanes))
+        text = self.types.load_operand(operand, at, self.layout.lanes)
+        return under(condition, text, self._zeros)
 
-    def _under(self, condition: str, text: str) -> str:
-        """A vector where a condition holds, if there is one, and zeros elsewhere."""
-        zeros = f"({self.types.real}{self.layout.lanes})(0)"
-        return f"{condition} ? {text} : {zeros}" if condition else text
+    @property
+    def _zeros(self) -> str:
+        """Zero in every lane."""
+        lanes = self.layout.lanes
+        return f"({self.types.real}{lanes if lanes > 1 else ''})(0)"
 
     def _near(self, operand: Operand, known: Sequence[tuple[int, str]], lanes: int) -> str:
         """One load of the values of all lanes, which are neighbours; empty if they are not.

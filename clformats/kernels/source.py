@@ -170,6 +170,11 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << (31 + shift)) // divisor), shift
 
 
+def under(condition: str, value: str, zeros: str) -> str:
+    """``value`` under a condition, else ``zeros``; always where the condition is empty."""
+    return f"{condition} ? {value} : {zeros}" if condition else value
+
+
 def moved(base: str, by: str | int) -> str:
     """``base + by`` without a needless zero."""
     return base if str(by) == "0" else f"{base} + {by}"

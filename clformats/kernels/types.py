@@ -211,8 +211,12 @@ class KernelConversion:
             values = [self.load(p, width, aligned=True) for p in pointers]
             return f"({self.work}{lanes})({', '.join(values)})"
         values = [self._bare(p, "") for p in pointers]
-        loaded = "float" if self.src_type.name == "f16" else self.src
-        return self.converted(f"({loaded}{lanes})({', '.join(values)})", lanes)
+        return self.converted(f"({self.bare}{lanes})({', '.join(values)})", lanes)
+
+    @property
+    def bare(self) -> str:
+        """The type of what is loaded, before it is converted."""
+        return "float" if self.src_type.name == "f16" else self.src
 
     def _bare(self, pointer: str, n: str, *, aligned: bool = False) -> str:
         """``n`` elements from ``pointer`` (empty for one), not converted yet."""

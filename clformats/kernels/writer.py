@@ -18,7 +18,7 @@ from .computation import Computed
 from .key import KernelKey
 from .masks import Masks
 from .operands import Operands
-from .source import moved
+from .source import moved, under
 from .types import KernelConversion, lane_part, mask_type, powers
 from .words import PackedConversion, taken, turn, turns
 
@@ -79,9 +79,8 @@ class _KernelWriter:
 
     def _paired(self) -> PairedProgram | None:
         """The program in pairs of vectors, where they are short and only moved."""
-        key, nbytes = self.key, self.lanes * self.types.moved.nbytes
-        trades = key.inside or key.swaps or any(key.exchanges)
-        return paired(self.program) if not trades and nbytes in PAIRED else None
+        nbytes = self.lanes * self.types.moved.nbytes
+        return paired(self.program) if not self.key.trades and nbytes in PAIRED else None
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
@@ -250,7 +249,7 @@ class _KernelWriter:
         kept = self.masks.of_words(vector, self.types.loaded, self.types.read_bits, edge=self.edge)
         value = f"({value} & {kept})" if kept else value
         whole = self._widened(value, vector.width)
-        return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
+        return under(condition, whole, f"({self.types.loaded}{self.n})(0)")
 
     def _computed(self, number: int) -> tuple[list[str], str]:
         """The statements that declare the operands of a load, and what is computed of them."""
@@ -261,7 +260,7 @@ class _KernelWriter:
         if mask:
             self.masked.add(vector.width)
             value = f"masked_{vector.width}({value}, {mask})"
-        return declared, f"{condition} ? {value} : ({self.vector})(0)" if condition else value
+        return declared, under(condition, value, f"({self.vector})(0)")
 
     def _read(self, vector: TileVector, mask: str) -> str:
         """A vector of memory; at an edge, lanes of elements that there are not are zero."""

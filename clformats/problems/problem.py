@@ -261,6 +261,7 @@ class Problem:
         return sum(d.nbytes for d in (self.src, self.dst, *others))
 
     @property
+    @remembered
     def reads_alike(self) -> bool:
         """Whether operands lie as the source does, or have one value along its rows."""
         src = [n.src.value for n in self.nodes]
