@@ -36,7 +36,7 @@ from .cases import Case
 from .peers import cuda
 from .report import AGAIN, COMMAND, OURS, Record, Report
 
-GPU = Traits(is_cpu=False, compute_units=132, cache_bytes=50 << 20, local_bytes=48 << 10)
+GPU = Traits(is_cpu=False, compute_units=132, local_bytes=48 << 10)
 """What kernels are planned for: an H100's."""
 CLANG = next((c for c in ("clang-15", "clang-14", "clang-16", "clang") if shutil.which(c)), "")
 LIBCLC = Path(os.environ.get("CLFORMATS_LIBCLC", "/usr/lib/clc")) / "nvptx64--nvidiacl.bc"

@@ -23,7 +23,7 @@ from clformats.schedule import Traits
 from clformats.schedule.local import GroupPlan
 
 H100 = ptx.GPU
-INTEL = Traits(is_cpu=False, compute_units=512, cache_bytes=16 << 20, local_bytes=64 << 10)
+INTEL = Traits(is_cpu=False, compute_units=512, local_bytes=64 << 10)
 AMD = LIBCLC.parent / "amdgcn--amdhsa.bc"
 OCLOC = shutil.which("ocloc") or ""
 FLAGS = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-Wno-everything",

@@ -22,11 +22,11 @@ from tests.replay_problems import Problem, problems
 
 FOLDER = Path(__file__).parent / "data" / "replay"
 DEVICES = {
-    "cpu-32mb": Traits(compute_units=2, cache_bytes=32 << 20, vector_bytes=64),
-    "cpu-300mb": Traits(compute_units=32, cache_bytes=300 << 20, vector_bytes=64),
-    "cpu-avx2": Traits(compute_units=8, cache_bytes=32 << 20, vector_bytes=32),
-    "gpu": Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20),
-    "gpu-small": Traits(is_cpu=False, compute_units=32, cache_bytes=16 << 20),
+    "cpu": Traits(compute_units=2, vector_bytes=64),
+    "cpu-32-cores": Traits(compute_units=32, streamed_bytes=64 << 20, vector_bytes=64),
+    "cpu-avx2": Traits(compute_units=8, vector_bytes=32),
+    "gpu": Traits(is_cpu=False, compute_units=108),
+    "gpu-small": Traits(is_cpu=False, compute_units=32),
 }
 FIRST, *OTHERS = DEVICES
 """The first device has every problem; each of the others its share, chosen by the name."""

@@ -11,7 +11,7 @@ from ..problems.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 
-LIKE = {"cpu": DEFAULT, "gpu": Traits(is_cpu=False, compute_units=16, cache_bytes=4 << 20)}
+LIKE = {"cpu": DEFAULT, "gpu": Traits(is_cpu=False, compute_units=16)}
 """What a device is like that is not here."""
 
 

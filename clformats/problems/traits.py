@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InvalidArgument
-from .thresholds import CACHE_FLOOR, CORE_GB_S, LINE_BYTES, STREAMED_MOST, STREAMED_SHARE
+from .thresholds import CORE_GB_S, LINE_BYTES, STREAMED_USUAL
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
     """The properties of a device.
 
-    ``compute_units``: cores or multiprocessors. ``cache_bytes``: the last-level cache.
+    ``compute_units``: cores or multiprocessors. ``cache_bytes``: the last-level cache, as the
+    device reports it: no plan depends on it, as a guest has a slice of it.
     ``group_size``: work-items of a work-group that works together.
     ``vector_bytes``: the widest vector that an instruction takes.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
-    ``streamed_bytes``: what was measured for `stream_bytes`; None: it is a share of the cache.
+    ``streamed_bytes``: what was measured for `stream_bytes`; None: `STREAMED_USUAL`.
     ``copied_gb_s``: what was measured for `copy_gb_s`; None: `CORE_GB_S` for each core.
     ``has_ieee_f32``: f32 divisions are correctly rounded, and small numbers are not zero.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
@@ -55,9 +56,7 @@ class Traits:
     @property
     def stream_bytes(self) -> int:
         """From how many read and written bytes on streaming stores are used on a CPU."""
-        if self.streamed_bytes is not None:
-            return self.streamed_bytes
-        return min(int(max(self.cache_bytes, CACHE_FLOOR) * STREAMED_SHARE), STREAMED_MOST)
+        return STREAMED_USUAL if self.streamed_bytes is None else self.streamed_bytes
 
     @property
     def copy_gb_s(self) -> int:

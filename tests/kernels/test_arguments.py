@@ -30,7 +30,7 @@ def declared_bytes(launched: Launch) -> int:
     return numbers + 8 * len(plain)
 
 
-@pytest.mark.parametrize("device", ["cpu-32mb", "gpu"])
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_no_kernel_takes_more_than_devices_promise(device: str) -> None:
     """One problem of three, of every group; the others are in the slow tier of the record."""
     for problem in problems()[::3]:

@@ -20,7 +20,7 @@ from clformats.schedule import Traits
 from tests.recording_support import bytes_of, poison, sequence
 
 GOLDEN = Path(__file__).parent.parent / "data" / "recording" / "version1"
-GPU = Traits(is_cpu=False, cache_bytes=4 << 20)
+GPU = Traits(is_cpu=False)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from clformats.spaces.space import Space, space
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
-GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
+GPU = Traits(is_cpu=False, compute_units=108)
 GROUP_EXAMPLE = "tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2"
 LARGE = D((32, 256, 56, 56), "f16", "bfyx"), D((32, 256, 56, 56), "f16", "byxf")
 

@@ -22,7 +22,7 @@ from tests.tiers import tiered
 
 Numbers = NDArray[np.int64]
 D = cf.MemoryDesc
-GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
+GPU = Traits(is_cpu=False, compute_units=108)
 
 WHOLE = [case for case in CASES if not any(d.dtype.is_packed for d in case.descriptors())]
 """Elements of less than a byte have a test of their own."""

@@ -175,7 +175,7 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
     units: int, stream_bytes: int
 ) -> None:
     r = random.Random(units)  # noqa: S311  # cases, not secrets
-    traits = Traits(compute_units=units, cache_bytes=32 << 20, vector_bytes=r.choice([32, 64]))
+    traits = Traits(compute_units=units, vector_bytes=r.choice([32, 64]))
     traits = replace(traits, streamed_bytes=stream_bytes)
     for _ in range(25):
         p = random_problem(r)
