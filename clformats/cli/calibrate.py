@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "calibrate",
         help="measure the processor, for the choice of schedules",
-        description="Measure, in about half a second, from how many bytes on streaming stores gain "
+        description="Measure, in less than a second, from how many bytes on streaming stores gain "
         "on a CPU device and how fast copies are, and keep that beside the tuner's records: in the "
         "folder that CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses "
         "none. Reorders made from then on use it. On a busy machine nothing is kept: exit "

@@ -293,7 +293,7 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
         yield first
         yield from rest if verbose else ()
         if kept is None and where:
-            yield "  -> clformats calibrate measures it, in half a second"
+            yield "  -> clformats calibrate measures it, in less than a second"
     except Exception as error:  # noqa: BLE001  # a doctor does not faint
         yield f"profile: {error}"
 

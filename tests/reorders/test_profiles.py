@@ -83,6 +83,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "busy", lambda: "")
     monkeypatch.setattr(calibration, "SPREAD", 1e9)
     monkeypatch.setattr(calibration, "RING_BYTES", 64 * MB)
+    monkeypatch.setattr(calibration, "RUN_BYTES", 64 * MB)
     monkeypatch.setattr(calibration, "ROUNDS", 2)
 
 
@@ -315,7 +316,8 @@ import clformats as cf
 from clformats.reorders import calibration
 from clformats.reorders.profiles import attempt, traits_of
 calibration.busy = lambda: ""
-calibration.SPREAD, calibration.RING_BYTES, calibration.ROUNDS = 1e9, 64 << 20, 2
+calibration.SPREAD, calibration.ROUNDS = 1e9, 2
+calibration.RING_BYTES = calibration.RUN_BYTES = 64 << 20
 engine = cf.Engine(sys.argv[1])
 reason = attempt(engine, again=False)
 assert not reason, reason
@@ -408,12 +410,16 @@ def test_copies_go_round_in_memory_that_no_cache_holds(
     cl.enqueue_copy(ring.queue, ring.buffer, last, dst_offset=(parts - 1) * each).wait()
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", enqueued)
     monkeypatch.setattr(calibration, "CLOCK", clock)
-    run()
-    assert parts >= 4
-    assert log == ["copy", "clock", *["copy"] * parts, "clock"]
+    count = calibration.RUN_BYTES // each
+    runs = -(-parts // (count + 1))
+    for _ in range(runs):
+        run()
+    assert count >= 4
+    assert log == ["copy", "clock", *["copy"] * count, "clock"] * runs
     found = np.empty((parts, each), np.uint8)
     cl.enqueue_copy(ring.queue, found, ring.buffer).wait()
     assert (found == last).all()
+    assert ring.at == (runs * (count + 1) % parts or parts) * each, "the next run goes on there"
 
 
 def test_steady_is_what_repeats() -> None:
