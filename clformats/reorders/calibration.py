@@ -56,7 +56,7 @@ else the machine does: with 1.05 the number was 9 to 28 MB, with 1.1 it is 16 to
 """
 COPIED_TILE = Tile((64,), 16)
 """Four vectors of a run: what takes the time is memory."""
-LEADS = {Store(): 0, Store(LINE_BYTES): MOST_AHEAD}
+COPIED_AHEAD = {Store(): 0, Store(LINE_BYTES): MOST_AHEAD}
 """How many tiles ahead copies prefetch, by their stores: as reorders of such stores do."""
 
 Run = Callable[[], float]
@@ -109,11 +109,11 @@ def _times(engine: Engine) -> dict[int, CopyTimes]:
     Their source was just written, as the next layer of a network finds it.
     """
     ring = Ring(engine)
-    runs = {(size, store): ring.run(size, store) for size in SIZES for store in LEADS}
+    runs = {(size, store): ring.run(size, store) for size in SIZES for store in COPIED_AHEAD}
     samples = turns(runs, ROUNDS, in_order=True)
     found = {}
     for size in SIZES:
-        ordinary, streaming = (samples[size, store] for store in LEADS)
+        ordinary, streaming = (samples[size, store] for store in COPIED_AHEAD)
         ratios = [a / b for a, b in zip(ordinary, streaming, strict=True)]
         if is_steady(ratios):
             found[size] = CopyTimes(median(ratios), min(streaming))
@@ -139,7 +139,7 @@ class Ring:
         tiles = desc.nelems // prod(COPIED_TILE.extents)
         each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
         nest = Loop(0, each, spread=True), Loop(0)
-        schedule = Schedule(COPIED_TILE, nest, LEADS[store], store)
+        schedule = Schedule(COPIED_TILE, nest, COPIED_AHEAD[store], store)
         made = render_schedule(problem(desc, desc), schedule)
         kernel = self.engine.kernel(made.source, made.KERNEL)
         parts = [self.buffer.get_sub_region(start, desc.nbytes)
