@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 MEANINGS: Mapping[str, str] = {
     "stream_bytes": "from how many bytes moved on streaming stores gain",
     "copy_gb_s": "gigabytes a second that a copy reads and writes",
-    "cache_bytes": "the last-level cache",
     "vector_bytes": "bytes of a register",
     "registers": "how many there are",
     "compute_units": "cores",
@@ -32,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "calibrate",
         help="measure the processor, for the choice of schedules",
-        description="Measure, in less than a second, from how many bytes on streaming stores gain "
+        description="Measure, in about a second, from how many bytes on streaming stores gain "
         "on a CPU device and how fast copies are, and keep that beside the tuner's records: in the "
         "folder that CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses "
         "none. Reorders made from then on use it. On a busy machine nothing is kept: exit "

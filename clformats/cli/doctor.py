@@ -287,13 +287,13 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
         kept, where = None, folder()
         if where:
             kept = find_processor(DeviceNames(device["device"], device["platform"], driver), where)
-        names = ("compute_units", "cache_bytes", "vector_bytes")
+        names = ("compute_units", "vector_bytes")
         traits = Traits(**{name: device[name] for name in names})
         first, *rest = told(kept.added_to(traits) if kept else traits, kept)
         yield first
         yield from rest if verbose else ()
         if kept is None and where:
-            yield "  -> clformats calibrate measures it, in less than a second"
+            yield "  -> clformats calibrate measures it, in about a second"
     except Exception as error:  # noqa: BLE001  # a doctor does not faint
         yield f"profile: {error}"
 

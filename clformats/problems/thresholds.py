@@ -15,21 +15,19 @@ LINE_BYTES = 64
 STREAMED_LEAST = 4 << 20
 """From fewer moved bytes on streaming stores cannot gain: the second cache holds them. Chosen."""
 STREAMED_MOST = 64 << 20
-"""No larger number counts as measured. Chosen."""
+"""Copies that gain by streaming stores from more bytes on count as if from here. Chosen."""
 STREAMED_USUAL = 21 << 20
 """Streaming stores are used from these moved bytes on, where nothing was measured, whatever cache
 the device reports: Intel's runtime reports the second-level one, PoCL that of the host, of which a
-guest has a slice. Measured: the time that ordinary stores take, as a share of that of streaming
-ones, where memory goes round in 150 to 300 MB, as in a large network, and between the same two
-tensors again and again.
+guest has a slice. On a Zen 5 that is where what one of two measurements gains the other loses.
 
-On a Zen 5 with 32 MiB, PoCL and Intel's runtime (AVX2), 36 reorders of networks on each: 1.05 and
-1.11 round at 18 to 22 MB, 1.27 and 1.40 at 22 to 28; again 0.73 and 0.70, 0.92 and 0.89. At 0.1 to
-9 MB, 0.90 and 0.66; with a kernel that reads the result 0.72 and 0.53.
-
-On a Xeon (Emerald Rapids) that reports 260 MiB, PoCL and Intel's runtime (AVX-512), 82 random
-reorders: 1.91 and 1.56 round at 2 to 9 MB, 1.70 and 1.85 at 9 to 21, 1.66 and 1.58 at 21 to 64;
-again 1.17 and 0.95, 1.06 and 1.17, 1.25 and 1.09."""
+*In turn* memory goes round in 150 to 300 MB, as in a large network; *again* the same two tensors
+are moved over and over. Measured: how many times as long ordinary stores take as streaming ones, on
+a Zen 5 with 32 MB of cache, PoCL and Intel's runtime (AVX2), 36 reorders of networks on each. In
+turn 1.05 and 1.11 at 18 to 22 MB, 1.27 and 1.40 at 22 to 28; again 0.73 and 0.70, 0.92 and 0.89,
+and at 0.1 to 9 MB 0.90 and 0.66. A Xeon (Emerald Rapids) that reports 260 MB would gain earlier,
+PoCL and Intel's runtime (AVX-512), 82 random reorders: in turn 1.91 and 1.56 at 2 to 9 MB, 1.70 and
+1.85 at 9 to 21, 1.66 and 1.58 at 21 to 64; again 1.17 and 0.95, 1.06 and 1.17, 1.25 and 1.09."""
 
 # --- the cost of a schedule on a CPU --------------------------------------------------------------
 

@@ -13,7 +13,7 @@ class Traits:
     """The properties of a device.
 
     ``compute_units``: cores or multiprocessors. ``cache_bytes``: the last-level cache, as the
-    device reports it: no plan depends on it, as a guest has a slice of it.
+    device reports it; no plan depends on it, see `STREAMED_USUAL`.
     ``group_size``: work-items of a work-group that works together.
     ``vector_bytes``: the widest vector that an instruction takes.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.

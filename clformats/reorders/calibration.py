@@ -1,6 +1,6 @@
 """Measures a processor: from how many bytes on streaming stores gain, and how fast copies are.
 
-It takes less than a second. What is measured is what is planned: schedules of the library's own
+It takes about a second. What is measured is what is planned: schedules of the library's own
 kernels. Two programs serve, one with ordinary stores and one with streaming stores; sizes are
 arguments. The runs that are compared take turns, and medians count; a size whose rounds differ too
 much is left out. Of the speed the best round counts.
@@ -29,7 +29,7 @@ from ..errors import Error
 from ..kernels.scheduled import render_schedule
 from ..opencl import named_errors, opencl
 from ..problems.refine import problem
-from ..problems.thresholds import ITEMS, LINE_BYTES, MOST_AHEAD, STREAMED_LEAST, STREAMED_MOST
+from ..problems.thresholds import ITEMS, LINE_BYTES, MOST_AHEAD, STREAMED_MOST, STREAMED_USUAL
 from ..records.processors import FASTEST_GB_S
 from ..runtime import Engine
 from ..schedule.schedule import Loop, Schedule, Store, Tile
@@ -45,7 +45,7 @@ RING_BYTES = 256 * MB
 Rapids) whose host has 260 MB streaming stores gain 1.0 to 1.2 in 96 MB, at all sizes and without a
 prefetch, so the number was 9 or 37 MB, as it happened; 1.2 to 1.4 in 256 MB, 1.2 to 1.45 in 512."""
 RUN_BYTES = 96 * MB
-"""By so many a run goes on round the ring."""
+"""What a run writes: by so much it goes on round the ring."""
 SPREAD = 0.3
 """How far apart the quartiles of a size's rounds may be, as a share of their median."""
 LEAST_STEADY = 5
@@ -75,25 +75,33 @@ def measured(engine: Engine) -> Calibration:
 
     Raises `Error` where the machine is too busy to tell, and `DeviceError`.
     """
-    if trouble := busy():
+    if trouble := busy() or small(engine.device.global_mem_size):
         raise Error(trouble)
     with named_errors("measuring the processor"):
         times = _times(engine)
     if len(times) < LEAST_STEADY:
         raise Error("the machine is busy: times differ from run to run")
     copies = crossing([*times], [one.gain for one in times.values()])
-    found = round(sqrt(min(copies, STREAMED_MOST) * engine.traits.stream_bytes))
+    found = round(sqrt(min(copies, STREAMED_MOST) * STREAMED_USUAL))
     largest = max(times)
     copied = round(largest / times[largest].streaming / 1e9)
-    return Calibration(
-        min(max(found, STREAMED_LEAST), STREAMED_MOST), min(max(copied, 1), FASTEST_GB_S)
-    )
+    return Calibration(found, min(max(copied, 1), FASTEST_GB_S))
 
 
 def busy() -> str:
     """Why the machine cannot be measured now; "" if it can."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return f"the machine is busy: its load is {load:.1f} on {cores} cores" if load > cores else ""
+
+
+def small(memory: int) -> str:
+    """Why a device of so many bytes is not measured; "" if it is. PoCL allocates what is not there.
+
+    >>> small(1 << 30)
+    'the device has 1024 MB of memory, of which the measurement would take more than an eighth'
+    """
+    what = "of which the measurement would take more than an eighth"
+    return f"the device has {memory >> 20} MB of memory, {what}" if memory < 8 * RING_BYTES else ""
 
 
 class CopyTimes(NamedTuple):
@@ -134,7 +142,7 @@ class Ring:
         cl.enqueue_fill_buffer(self.queue, self.buffer, np.uint32(0), 0, RING_BYTES).wait()
 
     def run(self, nbytes: int, store: Store) -> Run:
-        """Copies of ``nbytes``, read and written; one more before is not timed."""
+        """Copies of ``nbytes``, read and written, for `RUN_BYTES`; one more before is not timed."""
         desc = MemoryDesc((nbytes // 8,), "f32", "a")
         tiles = desc.nelems // prod(COPIED_TILE.extents)
         each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
@@ -145,11 +153,10 @@ class Ring:
         parts = [self.buffer.get_sub_region(start, desc.nbytes)
                  for start in range(0, RING_BYTES - desc.nbytes + 1, desc.nbytes)]  # fmt: skip
         sizes = (made.global_size,), (made.local_size,)
-
         count = RUN_BYTES // desc.nbytes
 
         def copy() -> None:
-            k = -(-self.at // desc.nbytes) % len(parts)
+            k = min(-(-self.at // desc.nbytes), len(parts)) % len(parts)
             kernel.set_args(parts[k - 1], parts[k], *made.arguments)
             opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
             self.at = (k + 1) * desc.nbytes

@@ -71,7 +71,7 @@ def _measure(engine: Engine) -> None:
 def calibrate(engine: Engine | None = None) -> Traits:
     """Measure the processor of a CPU device, keep the numbers, and return what the device is like.
 
-    Takes less than a second, and the build of two programs before. The result orders the
+    Takes about a second, and the build of two programs before. The result orders the
     schedules that a reorder may have, see docs/schedules.md; reorders made from now on use it, in
     every process. Of other devices nothing is measured. On a busy machine nothing is kept, and the
     result is what it was before. Raises `DeviceError`.

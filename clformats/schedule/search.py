@@ -83,7 +83,7 @@ def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
 def _schedules(p: Problem, tile: Tile, traits: Traits) -> Iterator[Schedule]:
     """Orders of loops, prefetch and stores in all combinations that are worth a thought for a tile.
 
-    Where caches hold what is moved, stores are ordinary ones: see `STREAMED_USUAL`.
+    Where caches hold what is moved, stores are ordinary ones: see `Traits.stream_bytes`.
     """
     streams = traits.streams(p.nbytes)
     for nest in nests(p, tile, wanted_items(p, traits)):

@@ -84,14 +84,8 @@ static inline pair ${name}(pair a, pair b)
 % endif
 
 % if cleared:
-// Some lanes of a vector made zero. Intel's compiler for CPUs makes one instruction of shuffles of two
-// vectors and a mask, if there are 16 lanes of one or two bytes, to which it joins shorter ones. It may fail
-// to emit that, and ends the process. It does not look through the smaller value.
-#ifdef cl_intel_vec_len_hint
-#define CLEARED(v, mask) as_${vector}(min(as_u${narrow}${n}(v), as_u${narrow}${n}(mask)))
-#else
-#define CLEARED(v, mask) as_${vector}(as_${narrow}${n}(v) & (mask))
-#endif
+// Some lanes of a vector made zero, where a mask is 0 and not all ones.
+${zeroing("CLEARED", vector, f"{narrow}{n}")}\
 % endif
 ${trades(types, vector, exchanges, swaps)}\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
@@ -404,10 +398,7 @@ ${lane_by_lane(types.real, lanes, types.load_operand(old, "at + l", 1))}\
 % endif
 % if types.functions((1,)):
 % if n:
-<% bits = f"as_u{mask_type(types.dst)}{n}" %>\
-// No element is more than all ones, none is less than 0. Of an AND with upper halves of floats Intel's
-// compiler for AVX-512 dies.
-#define KEEP_STORED(v, mask) as_${types.dst}${n}(min(${bits}(v), ${bits}(mask)))
+${zeroing("KEEP_STORED", f"{types.dst}{n}", f"{mask_type(types.dst)}{n}")}\
 % else:
 #define KEEP_STORED(v, mask) ((mask) ? (v) : (${types.dst})(0))
 % endif
@@ -677,6 +668,16 @@ ${at_edge()}\
     }
 % endif
 }
+<%def name="zeroing(macro, vector, bits)">\
+// Intel's compiler for CPUs makes one instruction of shuffles of two vectors and a mask, if there are 16
+// lanes of one or two bytes, to which it joins shorter ones. It may fail to emit that, and ends the process.
+// It does not look through the smaller value.
+#ifdef cl_intel_vec_len_hint
+#define ${macro}(v, mask) as_${vector}(min(as_u${bits}(v), as_u${bits}(mask)))
+#else
+#define ${macro}(v, mask) as_${vector}(as_${bits}(v) & (mask))
+#endif
+</%def>\
 <%def name="lane_by_lane(kind, w, load)">\
     if (none_${w}(inside)) {
         return (${kind}${w})(0);

@@ -422,6 +422,26 @@ def test_copies_go_round_in_memory_that_no_cache_holds(
     assert ring.at == (runs * (count + 1) % parts or parts) * each, "the next run goes on there"
 
 
+def test_the_end_of_the_ring_that_no_part_fills_is_passed_over(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "RING_BYTES", 64 * MB)
+    monkeypatch.setattr(calibration, "RUN_BYTES", 10 * MB)
+    ring = calibration.Ring(engine)
+    ring.at = 64 * MB - 1  # six parts of 10 MB end before
+    ring.run(20 * MB, Store())()
+    assert ring.at == 20 * MB, "the first two parts were written"
+
+
+def test_devices_of_little_memory_are_not_measured(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "busy", lambda: "")
+    monkeypatch.setattr(calibration, "RING_BYTES", engine.device.global_mem_size)
+    with pytest.raises(cf.Error, match="more than an eighth"):
+        calibration.measured(engine)
+
+
 def test_steady_is_what_repeats() -> None:
     assert is_steady([1.0, 1.1, 1.05, 1.0, 9.0]), "one outlier does not count"
     assert not is_steady([1.0, 2.0, 1.0, 2.0, 1.5])
