@@ -19,7 +19,7 @@ STREAMED_MOST = 64 << 20
 STREAMED_USUAL = 21 << 20
 """Streaming stores are used from these moved bytes on, where nothing was measured, whatever cache
 the device reports: Intel's runtime reports the second-level one, PoCL that of the host, of which a
-guest has a slice. On a Zen 5 that is where what one of two measurements gains the other loses.
+guest has a slice. On a Zen 5 the two measurements below balance there.
 
 *In turn* memory goes round in 150 to 300 MB, as in a large network; *again* the same two tensors
 are moved over and over. Measured: how many times as long ordinary stores take as streaming ones, on

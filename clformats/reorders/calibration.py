@@ -95,7 +95,9 @@ def busy() -> str:
 
 
 def small(memory: int) -> str:
-    """Why a device of so many bytes is not measured; "" if it is. PoCL allocates what is not there.
+    """Why a device of so many bytes of memory is not measured; "" if it is.
+
+    PoCL hands out memory that is not there, and ends the process where it is touched.
 
     >>> small(1 << 30)
     'the device has 1024 MB of memory, of which the measurement would take more than an eighth'
