@@ -15,7 +15,8 @@ LINE_BYTES = 64
 STREAMED_LEAST = 4 << 20
 """From fewer moved bytes on streaming stores cannot gain: the second cache holds them. Chosen."""
 STREAMED_MOST = 64 << 20
-"""Copies that gain by streaming stores from more bytes on count as if from here. Chosen."""
+"""Copies that gain by streaming stores from more bytes on count as if from here; nor has a record
+more. Chosen."""
 STREAMED_USUAL = 21 << 20
 """Streaming stores are used from these moved bytes on, where nothing was measured, whatever cache
 the device reports: Intel's runtime reports the second-level one, PoCL that of the host, of which a

@@ -73,7 +73,7 @@ class Calibration(NamedTuple):
 def measured(engine: Engine) -> Calibration:
     """Measure a processor.
 
-    Raises `Error` where the machine is too busy to tell, and `DeviceError`.
+    Raises `Error` where the machine is too busy to tell or its memory too small, and `DeviceError`.
     """
     if trouble := busy() or small(engine.device.global_mem_size):
         raise Error(trouble)
@@ -158,7 +158,8 @@ class Ring:
         count = RUN_BYTES // desc.nbytes
 
         def copy() -> None:
-            k = min(-(-self.at // desc.nbytes), len(parts)) % len(parts)
+            k = -(-self.at // desc.nbytes)
+            k = k if k < len(parts) else 0
             kernel.set_args(parts[k - 1], parts[k], *made.arguments)
             opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
             self.at = (k + 1) * desc.nbytes

@@ -140,14 +140,6 @@ def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -
                           attr=attr)  # fmt: skip
 
 
-def test_padding_inside_of_vectors_is_zero(stream: cf.Stream) -> None:
-    """Of such masks of bf16 Intel's compiler for AVX-512 died."""
-    dims, attr = (15, 1, 19, 7), cf.Attr(src_zero_point=(np.arange(1, 286), 7))
-    for dtype in ("bf16", "u8", "s32", "f64"):
-        made = check_reorder(D(dims, "f32", "abcd"), D(dims, dtype, "abCd14c"), stream, attr=attr)
-        assert "ended the compiler" not in str(made.plan)
-
-
 @pytest.mark.parametrize("dtype", ALL_TYPES)
 def test_an_expression_may_be_constant(dtype: str, stream: cf.Stream) -> None:
     """Padding stays zero; a number for all lanes is a vector too."""
