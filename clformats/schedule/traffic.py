@@ -67,7 +67,11 @@ class Traffic:
 
 
 def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
-    """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
+    """The rows of a side: of a tile, and of the loops around it while the caches hold them.
+
+    What is stored also goes on where they hold the last line of each row until then. What is read
+    does not: each part of a line is waited for.
+    """
     steps = schedule.tile.all_steps(len(p.nodes))
     rows, run, apart = rows_of(p, side, tuple(steps))
     first, begins = rows, apart
@@ -80,14 +84,13 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     for number, (loop, all_rounds) in enumerate(serial):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
-        follows = number == 0 and lasts > 1
-        if follows:
-            jumps = rows / rounds
-        elif number == 0:
-            apart = far
+        follows = side == "dst" and longer > run if number else lasts > 1
+        if number == 0:
+            jumps, apart = (after / rounds, apart) if follows else (jumps, far)
         if not (held or follows):
             break
-        jumps = min(jumps, after / tiles)
+        if held:
+            jumps = min(jumps, after / tiles)
         rows, run, begins = after, longer, far
         if rounds < all_rounds:
             break

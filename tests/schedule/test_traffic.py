@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
 import pytest
 
 from clformats.problems.problem import Problem
+from clformats.problems.thresholds import FAR_BYTES, LINE_BYTES
 from clformats.schedule.nest import counted
 from clformats.schedule.runs import strides
 from clformats.schedule.schedule import Schedule
@@ -67,3 +69,34 @@ def test_rows_end_where_the_next_tile_does_not_go_on(
     assert told.lasts == 1 + [len(e) == told.rows for e in ended].index(True)
     # Where a loop does not go on, some tile may by chance, as the last one before a next block.
     assert told.ended * 0.95 <= sum(map(len, ended)) / len(every) <= told.ended
+
+
+def fetched(p: Problem, schedule: Schedule) -> int:
+    """Bytes of the lines that stores fetch into a cache that forgets what was used first."""
+    each, missed = p.dtypes[1].nbytes, 0
+    held: OrderedDict[int, None] = OrderedDict()
+    for first in tiles(p, schedule):
+        for run in rows(p, schedule, first, "dst"):
+            for line in range(run.start * each // LINE_BYTES, -(-run.stop * each // LINE_BYTES)):
+                missed += line not in held
+                held[line] = None
+                held.move_to_end(line)
+                if len(held) > FAR_BYTES // LINE_BYTES:
+                    held.popitem(last=False)
+    return missed * LINE_BYTES
+
+
+@pytest.mark.parametrize(("channels", "loops", "whole"), [
+    (512, "b a", True),
+    (512, "a b", True),
+    (2048, "b a", False),
+])  # fmt: skip
+def test_lines_that_are_stored_in_parts_are_fetched_once_while_the_caches_hold_them(
+    channels: int, loops: str, whole: bool
+) -> None:
+    shape = f"1x{channels}x19x19"
+    p = parsed(f"bf16:byxf:{shape}", f"u8:bfyx:{shape}")
+    schedule = Schedule.parse(f"tile a16 b64 of 16 | {loops} | ahead 0 | ordinary")
+    share = fetched(p, schedule) / (channels * 19 * 19)
+    assert share < 1.3 if whole else share > 1.6
+    assert traffic(p, schedule, "dst").whole == pytest.approx(share, rel=0.2)
