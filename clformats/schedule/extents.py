@@ -9,7 +9,7 @@ ones: 16 rows of 25 bytes are whole vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from math import gcd, prod
 
 from ..problems.arithmetic import alignment, power_of_two
@@ -20,6 +20,7 @@ from ..problems.thresholds import (
     LONG_RUN_BYTES,
     LONGEST_ROW,
     LONGEST_SPLIT,
+    MOST_LANES,
     MOST_VECTORS,
     OVERLAP,
     PREFETCHED_PLACES,
@@ -48,6 +49,9 @@ from .schedule import ALL, Tile
 
 LANES = (16, 8)
 """Of the vectors of tiles."""
+TAKEN_WHOLE = (*range(1, SHORT + 1), *range(MOST_LANES, LONGEST_SPLIT + 1, MOST_LANES))
+"""The steps of a loop that is taken whole where the run goes on after it; up to `SHORT` of small
+tensors. See there."""
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
@@ -80,13 +84,11 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
     run = [*run, *_rows_after(p, run, side)]
     if run and run[0][0] in _shared_row(p):
         run = run[1:]  # It is taken, and the run goes on after it.
-    for axis, steps, most in run_of_whole_loops(p, run, wanted, SHORT):
-        if most == ALL:
-            part = p.nodes[axis].size.value
-        else:
-            part = power_of_two(min(most, steps))
-            while part > 1 and not is_legal_extent(p, axis, part):
-                part //= 2
+    whole = TAKEN_WHOLE if p.nbytes >= STREAMED_LEAST else TAKEN_WHOLE[:SHORT]
+    for axis, steps, most in run_of_whole_loops(p, run, wanted, whole):
+        part = p.nodes[axis].size.value if most == ALL else power_of_two(min(most, steps))
+        while most != ALL and part > 1 and not is_legal_extent(p, axis, part):
+            part //= 2
         taken[axis] = max(taken[axis], part)
 
 
@@ -111,19 +113,19 @@ def _rows_after(
 
 
 def run_of_whole_loops(
-    p: Problem, run: Sequence[tuple[int, int, int]], wanted: int, short: int
+    p: Problem, run: Sequence[tuple[int, int, int]], wanted: int, whole: Container[int]
 ) -> Iterator[tuple[int, int, int]]:
     """(loop, its steps, how many to take) of ``wanted`` elements of a run, innermost first.
 
-    `ALL` stands for blocks, and for loops of ``short`` steps at most after which the run goes on;
-    of the last loop as many steps are left as fill the run.
+    `ALL` stands for blocks, and for loops of ``whole`` sizes after which the run goes on; of the
+    last loop as many steps are left as fill the run.
     """
     for k, (axis, steps, reached) in enumerate(run):
         if reached >= wanted:
             return
         # The next row goes on within a byte of the destination: a tile covers rows together.
         cut = steps * reached % p.dtypes[1].unit > 0
-        goes_on = k + 1 < len(run) and (steps <= short or cut)
+        goes_on = k + 1 < len(run) and (steps in whole or cut)
         if steps * reached > wanted or not (p.nodes[axis].size.fixed or goes_on):
             yield axis, steps, wanted // reached
             return

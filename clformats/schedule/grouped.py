@@ -86,7 +86,7 @@ class GroupTile:
         run = chain(self.p, side, counted=False)
         short = thresholds.WHOLE_LOOP if self.is_large else thresholds.SHORT_LOOP
         least = thresholds.GROUP_RUN_BYTES // self.p.dtypes[side == "dst"].nbytes
-        loops = run_of_whole_loops(self.p, run, wanted, short)
+        loops = run_of_whole_loops(self.p, run, wanted, range(1, short + 1))
         for (k, steps, most), (*_, reached) in zip(loops, run, strict=False):
             part = self._part(steps, min(most or steps, 2 * steps - 1))
             fits = most == ALL or (part < steps <= most and reached * part < least)

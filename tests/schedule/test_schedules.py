@@ -218,6 +218,14 @@ def test_short_rows_of_both_sides_are_taken_whole(pixels: int, step: int) -> Non
     assert {tile.steps(row) % step for tile in tiles(p)} == {0}
 
 
+@pytest.mark.parametrize(("batch", "run"), [(12, 12), (16, 64), (24, 24), (32, 64)])
+def test_batches_of_whole_vectors_are_taken_whole(batch: int, run: int) -> None:
+    """A run of the destination has several channels of them, which lie side by side."""
+    src, dst = (cf.MemoryDesc((batch, 64, 55, 56), "f32", name) for name in ("bfyx", "yxfb"))
+    p = problem(src, dst)
+    assert max(runs.run_of(p, tile, "dst") for tile in tiles(p)) == run
+
+
 @pytest.mark.parametrize(("window", "loads"), [(25, 64), (49, 128), (9, 18), (32, 64)])
 def test_rows_that_are_no_whole_vectors_are_loaded_by_themselves(window: int, loads: int) -> None:
     """So that all rows have the same shuffles; shorter ones than a vector follow each other."""
