@@ -69,8 +69,8 @@ class Traffic:
 def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them.
 
-    What is stored also goes on where they hold the last line of each row until then. What is read
-    does not: each part of a line is waited for.
+    What is stored also goes on in rows of which they hold all lines of the loops inside. What is
+    read does not: each part of a line is waited for.
     """
     steps = schedule.tile.all_steps(len(p.nodes))
     rows, run, apart = rows_of(p, side, tuple(steps))
@@ -80,13 +80,13 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     lasts, ended = _going_on(p, schedule, side)
     tiles = 1
     jumps = float(rows)
-    serial = [(loop, rounds) for loop, rounds in inside_out(p, schedule) if not loop.spread]
+    serial = [(x, rounds) for x, rounds in inside_out(p, schedule) if not x.spread and rounds > 1]
     for number, (loop, all_rounds) in enumerate(serial):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         follows = side == "dst" and longer > run if number else lasts > 1
         if number == 0:
-            jumps, apart = (after / rounds, apart) if follows else (jumps, far)
+            jumps, apart = (min(rows, after) / rounds, apart) if follows else (jumps, far)
         if not (held or follows):
             break
         if held:

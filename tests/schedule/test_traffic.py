@@ -100,3 +100,16 @@ def test_lines_that_are_stored_in_parts_are_fetched_once_while_the_caches_hold_t
     share = fetched(p, schedule) / (channels * 19 * 19)
     assert share < 1.3 if whole else share > 1.6
     assert traffic(p, schedule, "dst").whole == pytest.approx(share, rel=0.2)
+
+
+def test_a_loop_of_one_round_stops_no_row() -> None:
+    p = parsed("f32:aBcd3b:32x512x7x56", "s8:yxfb:32x512x7x56")
+    schedule = Schedule.parse("tile a16 c3 d16 of 16 | b*5 b a:16 d a | ahead 0 | ordinary")
+    assert traffic(p, schedule, "dst").whole == pytest.approx(1.07, abs=0.01)
+
+
+def test_tables_that_lead_to_more_rows_cost_no_more_jumps() -> None:
+    """The next tile goes on in a row of this one, and then in another block."""
+    p = parsed("s8:bs_fs_yx_bsv16_fsv16:32x64x7x56", "f16:aBcd24b:32x64x7x56")
+    schedule = Schedule.parse("tile f8 of 8 | a b c d e | ahead 0 | ordinary")
+    assert traffic(p, schedule, "src").jumps == pytest.approx(1 / 3)
