@@ -203,9 +203,10 @@ FEW_PATTERNS = 4
 """Shuffles that recur after at most so many vectors are alike. Measured: rows of 12 in vectors of
 16 take 0.95 to 1.18 of the time by themselves, and of 3 and 6 in vectors of 8 0.95 to 1.07."""
 SHORT = 9
-"""Longer loops than a vector are not taken whole, but for blocks and whole vectors: each size would
-be a program. Measured on a Zen 5: from `bfyx` to `yxfb` of a batch of 16, 32, 48 or 64, 68 reorders
-take 0.72 of the time (PoCL), 51 and 48 take 0.65 and 0.69 (Intel's runtime, with AVX2)."""
+"""Longer loops than a vector are not taken whole, but for blocks and, in large tensors, some whole
+vectors: each size would be a program. Measured on a Zen 5: from `bfyx` to `yxfb` of a batch of 16,
+32, 48 or 64, 68 reorders take 0.72 of the time (PoCL), 51 and 48 take 0.65 and 0.69 (Intel's
+runtime, with AVX2)."""
 MOST_ELEMENTS = 4096
 """Elements of the largest tiles: compilers take minutes for more. Measured."""
 MOST_VECTORS = 160

@@ -50,8 +50,7 @@ from .schedule import ALL, Tile
 LANES = (16, 8)
 """Of the vectors of tiles."""
 TAKEN_WHOLE = (*range(1, SHORT + 1), *range(MOST_LANES, LONGEST_SPLIT + 1, MOST_LANES))
-"""The steps of a loop that is taken whole where the run goes on after it; up to `SHORT` of small
-tensors. See there."""
+"""The steps of a loop that is taken whole where the run goes on after it: see `SHORT`."""
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
@@ -84,10 +83,10 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
     run = [*run, *_rows_after(p, run, side)]
     if run and run[0][0] in _shared_row(p):
         run = run[1:]  # It is taken, and the run goes on after it.
-    whole = TAKEN_WHOLE if p.nbytes >= STREAMED_LEAST else TAKEN_WHOLE[:SHORT]
+    whole = TAKEN_WHOLE if p.nbytes >= STREAMED_LEAST else range(1, SHORT + 1)
     for axis, steps, most in run_of_whole_loops(p, run, wanted, whole):
         part = p.nodes[axis].size.value if most == ALL else power_of_two(min(most, steps))
-        while most != ALL and part > 1 and not is_legal_extent(p, axis, part):
+        while part > 1 and not is_legal_extent(p, axis, part):
             part //= 2
         taken[axis] = max(taken[axis], part)
 

@@ -78,15 +78,16 @@ def traffic(p: Problem, schedule: Schedule, side: str) -> Traffic:
     parts = run & -run < min(run, LINE_BYTES // 2)
     leaves = parts and apart >= weights.ONE_SET and rows > weights.SET_ROWS
     lasts, ended = _going_on(p, schedule, side)
-    tiles = 1
-    jumps = float(rows)
+    tiles, jumps = 1, float(rows)
     serial = [(x, rounds) for x, rounds in inside_out(p, schedule) if not x.spread and rounds > 1]
     for number, (loop, all_rounds) in enumerate(serial):
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
-        follows = side == "dst" and longer > run if number else lasts > 1
-        if number == 0:
-            jumps, apart = (min(rows, after) / rounds, apart) if follows else (jumps, far)
+        follows = longer > run if side == "dst" else number == 0 and lasts > 1
+        if number == 0 and follows:
+            jumps = min(rows, after) / rounds
+        elif number == 0:
+            apart = far
         if not (held or follows):
             break
         if held:
