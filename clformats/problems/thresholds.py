@@ -40,10 +40,8 @@ all three processors. 33 of 471 random reorders have other plans than with 256 K
 and 0.97 of their time (Zen 3, PoCL and Intel's runtime)."""
 NEAR_BYTES = 20 << 10
 """The part of the nearest cache that a work-item can count on. Fitted."""
-JUMP_BYTES = 192
+JUMP_BYTES = 32
 """What could be read in the time that a jump to another place costs. Fitted."""
-ASKED_BYTES = 32
-"""The same where the place was prefetched. Fitted."""
 SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
 HOP_BYTES = 64
@@ -71,10 +69,6 @@ OPEN_ROWS = 48
 """Rows in few banks of memory that stay open together: where no more come before one goes on, none
 misses its bank. Measured with lines that pass the cache, distances of 512 bytes to 36 KiB, two
 cores of a Zen 5: 81 GB/s with 32 rows, 76 with 48, 46 with 64, 32 with 128, 25 with 1,000."""
-BESIDE_MISSES = 1 / 16
-"""The share of all other traffic that stores to few banks do not hide. Fitted: at 0, orders of
-loops that read parts of lines cost no more than those that read lines; at 1/8, u4 with groups to
-`ba` had worse tiles."""
 PAGE_BYTES = 4096
 """A page of memory. Published."""
 HELD_PAGES = 1000
@@ -142,8 +136,6 @@ with 5,000 12 and 16, which take 0.97 and 1.01 (Zen 4, PoCL, Intel's runtime wit
 KEPT_BYTES, KEPT_ENDS = 1.2, 18.0
 """Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
 row, which begins and ends within lines. Fitted."""
-KEPT_LINE_NS = 3.0
-"""Nanoseconds more for each line of a tile whose rows wait there. Fitted."""
 KEPT_ROW_BYTES = 34
 """Bytes that could move while a tile comes back to a row that waits there, if the buffers of all
 tiles in turn take `STAGE_BYTES`, as much as the nearest cache. Fitted to 112 random reorders; 39 of
@@ -166,8 +158,6 @@ runtime) and 1.37 times as long (AVX2). Measured on a Zen 5, f32 3x3 `oiyx` to `
 rows of 36 bytes reach 1.0 of a copy where these lie 37,440 bytes apart, 0.55 at 36,864."""
 MOST_APART = 1 << 16
 """How far apart lines have to be to share one place of the second cache, at the most. Published."""
-LOOKED_NS = 0.6
-"""Nanoseconds to look up a place in a table. Fitted."""
 INSERTED = 5
 """Accesses that a lane costs which is loaded by itself. Fitted."""
 SPILLED = 12

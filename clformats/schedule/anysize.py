@@ -21,8 +21,7 @@ WHY = "sizes known at execution only, and enough programs built: one for all oth
 def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
     """Whether a descriptor fits the pattern of a reorder: `RUNTIME` stands for any number.
 
-    Strides that follow from unknown sizes are unknown too; the stride of a dimension of size 1 does
-    not count.
+    Strides that follow from unknown sizes are unknown too; that of a dimension of 1 does not count.
     """
     if not pattern.has_runtime:
         return desc == pattern

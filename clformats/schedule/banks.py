@@ -142,8 +142,7 @@ def layout(
     """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole, unless gaps of
-    single words save most turns of the banks. Gaps take one of ``spare`` parts of the tile more at
-    the most.
+    single words save most turns of the banks. Gaps add one of ``spare`` parts to the tile at most.
     """
     room, unit = _Room(sizes, splits), max(first.width, second.tall)
     word = max(second.tall, BANK_BYTES // item)

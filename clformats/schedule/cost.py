@@ -17,7 +17,6 @@ from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions, rounds_of
 from .runs import (
-    begins_blocks,
     chain,
     common,
     crosses_blocks,
@@ -105,8 +104,6 @@ class CostModel:
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
         if _shares_lines(p, schedule, traits.compute_units):
             each += self._traffic[key][1].rows * weights.FALSE_SHARING_NS
-        if schedule.store.lines:
-            each += _lines(p, tile, "dst", run_of(p, tile, "dst")) * weights.KEPT_LINE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = tiles / rounds_of(p, tile, schedule.nest)[-1] if schedule.nest else 0
@@ -125,21 +122,19 @@ class CostModel:
         store = schedule.store
         src, dst = self.bits
         read, written, pages = sides
-        jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
-        crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         moved = self.loaded * src * self._lost(schedule.tile, read.whole) / 8
         stored = self.elements if store.is_ordinary else _stored(self.p, schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
-        moved += tiles * read.jumps * jump * (2 if crowded else 1)
+        moved += tiles * read.jumps * weights.JUMP_BYTES
         least = 0 if store.is_buffered else weights.LEAST_HOP
         moved += tiles * max(least / read.lasts, read.ended * weights.HOP_BYTES)
         missed = tiles * written.missed(cached=store.is_ordinary)
         missed *= weights.BANK_MISS_NS * self._core_gb_s
         if store.is_ordinary:
-            moved += tiles * written.jumps * weights.ASKED_BYTES + missed
+            moved += tiles * written.jumps * weights.JUMP_BYTES + missed
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
-            moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
+            moved = max(moved, missed)
         if store.lines:
             held = _held(self.p, schedule.tile, schedule.nest)
             moved += tiles * written.rows * held * weights.KEPT_ROW_BYTES
@@ -217,11 +212,7 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
         # Vectors of two rows; one instruction takes any of two registers for 2 bytes and more.
         stages = (stages + 1) * (1 if moving > 1 and traits.vector_bytes == 64 else 2)
     mixes = sent * filled(p, tile) / p.held("src") * stages
-    steps = tile.all_steps(len(p.nodes))
-    looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
-              / (begins_blocks(p, t, steps) or _crossed(p, t, tile))
-              for t in range(len(p.tables))]  # fmt: skip
-    mixes = max(mixes, loads - stores) if looked else mixes
+    mixes = max(mixes, loads - stores) if p.tables else mixes
     if _is_unlike(p, tile):
         # Such shuffles cross the halves of a register, and load their indices.
         parts = max(parts, 2 * tile.lanes * moving // traits.vector_bytes)
@@ -230,12 +221,12 @@ def _core(p: Problem, tile: Tile, traits: Traits, *, is_large: bool) -> float:
     accesses: float = read * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     runs = [run_of(p, tile, side) for side in ("src", "dst")]
-    if looked:
-        rows, *_ = rows_of(p, "src", tuple(steps))
+    if p.tables:
+        rows, *_ = rows_of(p, "src", tuple(tile.all_steps(len(p.nodes))))
         runs[0] = -(-prod(tile.extents) // rows)
     shuffled = mixes * parts * weights.SHUFFLE_NS + _touched(p, tile, runs, is_large=is_large)
     accesses += _operand_loads(p, tile)
-    return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS
+    return (accesses + spilled) * weights.ACCESS_NS + shuffled
 
 
 def _touched(p: Problem, tile: Tile, runs: list[int], *, is_large: bool) -> float:
@@ -248,16 +239,10 @@ def _touched(p: Problem, tile: Tile, runs: list[int], *, is_large: bool) -> floa
     return lines * weights.TOUCHED_LINE_NS + old
 
 
-def _crossed(p: Problem, table: int, tile: Tile) -> float:
-    """The steps of which one is looked up in a table: a third of a vector that crosses blocks."""
-    return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
-
-
 def _is_unlike(p: Problem, tile: Tile) -> bool:
     """Whether vectors are made of several rows, each by shuffles of its own.
 
-    Of tables, of which rows of the source or of the destination are shorter than a vector; others
-    by `has_unlike_rows`.
+    With tables, of which rows of a side are shorter than a vector; without by `has_unlike_rows`.
     """
     if p.tables:
         across = (crosses_blocks(p, table, tile.lanes) for table in range(len(p.tables)))

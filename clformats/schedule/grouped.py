@@ -30,8 +30,7 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
 def may_be_whole(size: Number) -> bool:
     """Whether a tile may have all of a loop: that of a block, or one of few steps.
 
-    These may be as many as a run has elements, unless they are a power of two. The size is part of
-    the structure then.
+    As many as a run has elements, unless they are a power of two. Structures have that size then.
     """
     odd = size.value & (size.value - 1)
     most = thresholds.RUN_ELEMENTS[1] if odd else thresholds.SHORT_LOOP
@@ -237,8 +236,8 @@ class GroupTile:
     def loose_run(self, side: str) -> list[int]:
         """The loops whose steps are elements of such vectors.
 
-        In the source an element is there only if those before it in its vector are; so are those of
-        a run in the destination.
+        In the source, and in a run of the destination, an element is there only if those before it
+        in its vector are.
         """
         loops = self._in_a_row(side, self.reads(1) if side == "src" else self.order("dst"))
         loops = self._to_an_end(loops)

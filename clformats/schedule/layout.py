@@ -59,8 +59,7 @@ class TileLayout:
     the source: rows and ``steps``, those of each element, are given along these. ``loaded[n]`` is
     the element whose value element n gets, None for a zero. ``reach`` says that some loads are
     longer than their run. ``rolled``: (which of the axes, steps) of `Problem.rolled`, along which
-    a tile has one step here. ``cut``: words of which only the lowest bits are elements, and how
-    many.
+    a tile has one step here. ``cut``: words of which the lowest bits are elements, and how many.
     """
 
     axes: tuple[int, ...]

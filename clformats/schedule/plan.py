@@ -238,9 +238,8 @@ def make_plan(
     ``traits`` describes the device, by default a CPU. ``family`` asks for one family by name, also
     one of another kind of device; raises `Unsupported` (code FAMILY) if it refuses. ``choices``
     override the rules, see `Choices`; ``family`` overrides theirs. ``transform`` says whether
-    values are moved or transformed, where the dims leave both open: see
-    `clformats.values.transforms.between`. Raises `InvalidDescriptor` if the two do not fit, and for
-    sizes that are `RUNTIME_DIM`.
+    values are moved or transformed, where the dims leave both open: `values.transforms.between`.
+    Raises `InvalidDescriptor` if the two do not fit, and for sizes that are `RUNTIME_DIM`.
     """
     src, dst = as_desc(src, "src"), as_desc(dst, "dst")
     expect(traits, Traits, "traits")

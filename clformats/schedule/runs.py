@@ -1,7 +1,6 @@
 """Where the steps of loops lie in memory: contiguous runs, alignment, footprints.
 
-Each question about strides has its answer here, once. A side of a problem is ``"src"`` or
-``"dst"``.
+Each question about strides has its answer here, once. A side is ``"src"`` or ``"dst"``.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 def steps_on(p: Problem, axis: int, side: str) -> int:
     """Steps of a loop that are elements of the source, or have a place in the destination.
 
-    Of a block of 16 these are 3, where the dimension has 3; of a block of 4 x 4, in two loops, 1
-    and 3.
+    Of a block of 16 these are 3, where the dimension has 3; of a block of 4 x 4 1 and 3.
     """
     node = p.nodes[axis]
     if node.guard is None:
@@ -84,8 +82,7 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
 def is_shifted(p: Problem, node: Node) -> bool:
     """Whether a last tile that a loop does not fill begins earlier, instead of reaching beyond it.
 
-    So do loops without a guard; with tables, whose blocks are of any size, all but the outermost
-    loop of a guard.
+    So do loops without a guard; with tables, whose blocks have any size, also a guard's inner ones.
     """
     return node.guard is None or (bool(p.tables) and is_inner(p, node))
 

@@ -18,7 +18,7 @@ from ..problems.thresholds import (
 from .layout import lay_out
 from .line_buffer import LineBuffer
 from .nest import going_on, positions, rounds_of
-from .runs import asks_anything, chain, guard_range, is_settled, mixed, moves, run_of, strides
+from .runs import asks_anything, chain, guard_range, is_settled, mixed, moves, run_of
 from .schedule import Loop, Store, Tile
 
 
@@ -27,8 +27,7 @@ def legal(p: Problem, tile: Tile, nest: tuple[Loop, ...], begin_bytes: int) -> l
 
     Memory begins at multiples of ``begin_bytes``. Where whole lines may be streamed, only ordinary
     stores are worth a try beside; where old values are read, nothing else: their lines are in the
-    cache then. Measured, 0.4 to 64 MB on a Zen 5: others take 0.8 to 2.9 times as long, 74 of 81
-    times longer.
+    cache then. Measured, 0.4 to 64 MB on a Zen 5: others take 0.8 to 2.9 times as long.
     """
     found = [Store()]
     if p.reads_old:
@@ -151,7 +150,7 @@ def whole_row(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
 
 def _most_staged(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
     """Of how many innermost loops the tiles are one run together that fits; 0 for none."""
-    along = strides(p.nodes, "dst")
+    along = [n.dst.value for n in p.nodes]
     best, steps = 0, steps_together(p, tile, nest, 0)
     for number, loop in enumerate(reversed(nest), 1):
         guard = p.nodes[loop.axis].guard
@@ -169,8 +168,7 @@ def _most_staged(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> int:
 def steps_together(p: Problem, tile: Tile, nest: tuple[Loop, ...], inner: int) -> list[int]:
     """How many steps of each loop the tiles of so many innermost loops cover, at the most.
 
-    Of their axes all steps, or those of a block where a loop around goes along the same axis; of
-    other axes those of a tile.
+    Of their axes all steps, or those of a block where a loop around has it; of others a tile's.
     """
     around, inside = nest[: len(nest) - inner], nest[len(nest) - inner :]
     found = tile.all_steps(len(p.nodes))

@@ -1,7 +1,6 @@
 """What a side of a schedule is to memory: the rows that tiles move, and how far apart they lie.
 
-Rows whose distance is a multiple of a large power of two share few sets of a cache, and few banks
-of memory.
+Rows a large power of two apart share few sets of a cache, and few banks of memory.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ from .generic import places
 class WinogradPlan(Body):
     """``items`` work-items, each for ``run`` windows.
 
-    ``windows`` is the destination reduced to the first value of each window; the destination itself
-    where each place is a window.
+    ``windows``: the destination with one value for each window, or itself where each place is one.
     """
 
     problem: Problem
