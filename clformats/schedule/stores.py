@@ -13,12 +13,13 @@ from ..problems.thresholds import (
     LINE_BYTES,
     LONG_RUN_BYTES,
     MOST_ROWS,
+    OPEN_LINES,
     STAGE_BYTES,
 )
 from .layout import lay_out
 from .line_buffer import LineBuffer
 from .nest import going_on, positions, rounds_of
-from .runs import asks_anything, chain, guard_range, is_settled, mixed, moves, run_of
+from .runs import asks_anything, chain, common, guard_range, is_settled, mixed, moves, run_of
 from .schedule import Loop, Store, Tile
 
 
@@ -51,9 +52,9 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     """Bytes of a streaming store that every vector of a tile may have; 0 for none.
 
     A tile stores whole lines, each of them at once: parts of lines that are far apart in time are
-    worse than ordinary stores. One long run may begin and end anywhere in a line, unless its lines
-    are not ready in order: see `mixed`. Measured on a Zen 4, 16-bit depthwise weights 3x3: parts of
-    lines take 1.4 to 1.6 times as long as whole lines, 1.04 to 1.2 held to AVX2.
+    worse than ordinary stores. One long run may begin and end anywhere in a line, if its stores
+    come in order, or nearly so. Measured on a Zen 4, 16-bit depthwise weights 3x3: parts of lines
+    take 1.4 to 1.6 times as long as whole lines, 1.04 to 1.2 held to AVX2.
     """
     bits = p.dtypes[1].bits
     extents = tile.all_steps(len(p.nodes))
@@ -70,8 +71,32 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
     every = [run, *moves(p, "dst", extents), *rows, *(p.nodes[k].dst.value for k in p.rolled)]
     least = alignment(every, bits, min(LINE_BYTES, begin_bytes))
-    anywhere = one_run and not mixed(p, tile)
+    anywhere = one_run and _comes_in_order(p, tile, max(tile.lanes, 8 * least // bits))
     return least if least >= (LEAST_STREAM if anywhere else LINE_BYTES) else 0
+
+
+def _comes_in_order(p: Problem, tile: Tile, width: int) -> bool:
+    """Whether few lines of one run wait for other stores of ``width`` elements: `OPEN_LINES`."""
+    lines = 1 + prod(tile.extents) * p.dtypes[1].bits // (8 * LINE_BYTES)
+    return not mixed(p, tile) and min(2 * _rows_in_turn(p, tile, width), lines) <= OPEN_LINES
+
+
+def _rows_in_turn(p: Problem, tile: Tile, width: int) -> int:
+    """To how many places stores of ``width`` elements go in turn before a run goes on at one.
+
+    Stores come in the order of loads: of vectors that are shuffled together, and of what is nearer
+    in the source than the next step of the run. In the order of the run where nothing is shuffled,
+    or where loaded vectors have more steps of its next loop than stores.
+    """
+    loaded, stored = ({k: min(tile.steps(k), most // reached)
+                       for k, _, reached in chain(p, side) if reached < most}
+                      for side, most in (("src", tile.lanes), ("dst", width)))  # fmt: skip
+    axis = next((k for k, *_ in chain(p, "dst") if stored.get(k, 1) < tile.steps(k)), None)
+    shuffled = common(p, tile) % tile.lanes > 0
+    if axis is None or not shuffled or loaded.get(axis, 1) > stored.get(axis, 1):
+        return 1
+    nearer = (k for k, n in enumerate(p.nodes) if n.src.value < p.nodes[axis].src.value)
+    return prod(max(1, tile.steps(k) // stored.get(k, 1)) for k in nearer)
 
 
 def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:

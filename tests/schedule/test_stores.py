@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -11,16 +14,18 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels.scheduled import render_schedule
 from clformats.problems.computation import from_attr
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
-from clformats.problems.thresholds import LINE_BYTES, LONG_RUN_BYTES, STAGE_BYTES
+from clformats.problems.thresholds import LINE_BYTES, LONG_RUN_BYTES, OPEN_LINES, STAGE_BYTES
 from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered
 from clformats.schedule.runs import run_of
-from clformats.schedule.schedule import Loop, Store, Tile
+from clformats.schedule.schedule import Loop, Schedule, Store, Tile
+from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.stores import _ends_inside, legal, steps_together, streaming
 from tests.schedules_support import random_problem
 
@@ -133,6 +138,54 @@ def test_stores_of_one_long_run_divide_it() -> None:
     src = cf.MemoryDesc((60000, 17, 32), "u8", "cab")
     dst = cf.MemoryDesc((60000, 17, 32), "u8", strides=(576, 32, 1))
     assert streaming(problem(src, dst), Tile.of((1, 17, 32), 16), 64) == 32
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "tile", "streams"),
+    [
+        ("f16:goiyx:480000x1x1x5x5", "f16:gs_oiyx_gsv16:480000x1x1x5x5", "b25 c16 of 16", 32),
+        ("u8:gyxio:840000x1x1x5x5", "u8:gs_oiyx_gsv16:840000x1x1x5x5", "b25 c16 of 16", 16),
+        (
+            "s8:gs_oiyx_gsv32:1124802x1x1x5x5",
+            "s8:gs_oiyx_gsv16:1124802x1x1x5x5",
+            "b2 c25 d4 of 8",
+            32,
+        ),
+        ("f32:b_fs_yx_fsv4:2883x17x7x7", "f32:nChw8c:2883x17x7x7", "c49 d2 e4 of 8", 32),
+        ("s8:bfyx:128x64x55x55", "s8:nChw16c:128x64x55x55", "b32 c16 of 16", 16),
+        ("f32:byxf:2423x48x7x7", "f16:b_fs_yx_fsv4:2423x48x7x7", "b4 c49 d4 of 16", 0),
+        ("f32:nChw16c:92x1000x7x7", "f32:b_fs_yx_fsv4:92x1000x7x7", "c4 d49 e4 of 16", 0),
+        ("f16:b_fs_yx_fsv4:29x100x57x57", "f32:byxf:29x100x57x57", "b8 c25 d4 of 16", 0),
+        ("f16:fs_b_yx_fsv32:226x1000x7x7", "f16:b_fs_yx_fsv4:226x1000x7x7", "c8 d49 e2 of 16", 0),
+    ],
+)
+def test_few_lines_wait_for_their_other_parts(src: str, dst: str, tile: str, streams: int) -> None:
+    """In a kernel whose stores are parts of lines: a core puts `OPEN_LINES` together."""
+    p = as_scheduled(problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)), LINE_BYTES)
+    schedule = Schedule.parse(f"tile {tile} | a | ahead 0 | stream {streams or 16}")
+    assert streaming(p, schedule.tile, LINE_BYTES) == streams
+    assert (most_open(p, schedule) <= OPEN_LINES) == (streams > 0)
+
+
+def most_open(p: Problem, schedule: Schedule) -> int:
+    """The lines of a tile of which the kernel has stored parts at once, wherever the tile begins.
+
+    Those at its ends, which the next tile goes on with, do not wait.
+    """
+    nest = ordered(p, schedule.tile, range(len(p.nodes)), 2)
+    source = render_schedule(p, replace(schedule, nest=nest)).source
+    streams, nbytes = schedule.store.streams, p.dtypes[1].nbytes
+    texts = re.findall(r"STORE_STREAM\([^;]*?\(to((?: \+ \d+)*)\)\);", source)
+    stored = dict.fromkeys(sum(map(int, re.findall(r"\d+", text))) * nbytes for text in texts)
+    assert len(stored) * streams == prod(schedule.tile.extents) * nbytes
+    most = 0
+    for begin in range(0, LINE_BYTES, streams):
+        lines = [(begin + at) // LINE_BYTES for at in stored]
+        parts, found = Counter(lines), Counter[int]()
+        for line in lines:
+            found[line] += 1
+            most = max(most, sum(count < parts[k] for k, count in found.items()))
+    return most
 
 
 @pytest.mark.parametrize(("channels", "ends"), [(17, True), (31, True), (32, False)])
