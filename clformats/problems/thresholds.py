@@ -32,8 +32,6 @@ PoCL and Intel's runtime (AVX-512), 82 random reorders: in turn 1.91 and 1.56 at
 
 # --- the cost of a schedule on a CPU --------------------------------------------------------------
 
-PREFETCHED_PLACES = 16
-"""Places that a core reads from at once before its prefetcher loses them. Fitted."""
 FAR_BYTES = 64 << 10
 """The part of the second cache that a work-item can count on. Fitted to `bench/schedules.tsv`, of
 all three processors. 33 of 471 random reorders have other plans than with 256 KB, which take 0.98
@@ -173,6 +171,9 @@ OVERLAP = 1.05
 with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL). Where the loop is a row of
 the destination, 89, 90 and 72 of 2,198 take 0.80, 0.80 and 0.90 of the time of tiles that overlap
 (Zen 4, PoCL, Intel's runtime with AVX-512, and with AVX2)."""
+PREFETCHED_PLACES = 16
+"""Blocks of the source that tiles with tables take: a core reads from so many places at once before
+its prefetcher loses them. Fitted."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.
 Measured on a Zen 5, 18 MB and more, 25 to 192 elements: 50 reorders of windows and heads took 0.72
@@ -225,9 +226,10 @@ LEAST_STREAM = 16
 LONG_RUN_BYTES = 256
 """A run of which such stores make most lines whole. Chosen."""
 OPEN_LINES = 7
-"""Lines of which a core may have stored parts past the cache: it sends more as parts. Measured on a
-Zen 4: two cores store 64 bytes that begin inside lines at 38 GB/s to three rows in turn, at 5.6 to
-four; 16 bytes at 15 GB/s to six rows, at 2.6 to eight."""
+"""Lines of which a core may have stored parts past the cache; where more are begun it sends them in
+parts. Measured on a Zen 4: two cores store 64 bytes that begin inside lines at 38 GB/s to three
+rows in turn, which are six lines, at 5.6 to four; 16 bytes at 15 GB/s to six rows, at 2.6 to eight.
+"""
 LEAST_WORD = 64
 """The least bits of a vector of elements that share bytes which pass the cache. Chosen."""
 MOST_ROWS = 64

@@ -30,7 +30,7 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
 def may_be_whole(size: Number) -> bool:
     """Whether a tile may have all of a loop: that of a block, or one of few steps.
 
-    As many as a run has elements, unless they are a power of two. Structures have that size then.
+    These may fill a run, unless they are a power of two. The size is part of the structure then.
     """
     odd = size.value & (size.value - 1)
     most = thresholds.RUN_ELEMENTS[1] if odd else thresholds.SHORT_LOOP

@@ -36,7 +36,7 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 def steps_on(p: Problem, axis: int, side: str) -> int:
     """Steps of a loop that are elements of the source, or have a place in the destination.
 
-    Of a block of 16 these are 3, where the dimension has 3; of a block of 4 x 4 1 and 3.
+    Of a block of 16 these are 3, where the dimension has 3; of two loops of 4, they are 1 and 3.
     """
     node = p.nodes[axis]
     if node.guard is None:

@@ -148,7 +148,7 @@ class Store:
 class Schedule:
     """The four answers that make a kernel of a problem.
 
-    What is read is asked for ``ahead`` tiles before, if not 0. ``group`` work-items share a tile.
+    What is read is asked for ``ahead`` tiles before; 0: never. ``group`` work-items share a tile.
 
     >>> str(Schedule.parse("tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"))
     'tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64'

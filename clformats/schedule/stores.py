@@ -76,17 +76,17 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
 
 
 def _comes_in_order(p: Problem, tile: Tile, width: int) -> bool:
-    """Whether few lines of one run wait for other stores of ``width`` elements: `OPEN_LINES`."""
+    """Whether at most `OPEN_LINES` lines of one run wait for their other parts: two of each row."""
     lines = 1 + prod(tile.extents) * p.dtypes[1].bits // (8 * LINE_BYTES)
     return not mixed(p, tile) and min(2 * _rows_in_turn(p, tile, width), lines) <= OPEN_LINES
 
 
 def _rows_in_turn(p: Problem, tile: Tile, width: int) -> int:
-    """To how many places stores of ``width`` elements go in turn before a run goes on at one.
+    """To how many rows stores of ``width`` elements go in turn before one of them goes on; about.
 
     Stores come in the order of loads: of vectors that are shuffled together, and of what is nearer
-    in the source than the next step of the run. In the order of the run where nothing is shuffled,
-    or where loaded vectors have more steps of its next loop than stores.
+    in the source than the next step of the run. They come in the order of the run where nothing is
+    shuffled, or where loaded vectors have more steps of its next loop than stores.
     """
     loaded, stored = ({k: min(tile.steps(k), most // reached)
                        for k, _, reached in chain(p, side) if reached < most}

@@ -9,8 +9,38 @@ from .sets import union
 
 
 def in_order(program: ShuffleProgram) -> ShuffleProgram:
-    """The same program with its operations in the order of the lines that need fewest new ones."""
-    order, loads = _EmissionOrder(program).all(), program.loads
+    """The same program with its operations in the order of its lines.
+
+    Where that needs more values at once, in the order of the lines that need fewest new ones: a
+    core puts stores together that follow each other, but spills what registers do not hold.
+    """
+    straight, fewest = (_ordered(program, _EmissionOrder(program).all(by_need=by_need))
+                        for by_need in (False, True))  # fmt: skip
+    return straight if most_needed(straight) <= most_needed(fewest) else fewest
+
+
+def most_needed(program: ShuffleProgram) -> int:
+    """How many values are needed at once: each from where it is made or loaded to its last use."""
+    uses: list[tuple[int, ...]] = []
+    for what, numbers in program.steps():
+        if what == "store":
+            uses.append(tuple(program.outputs[k] for k in numbers))
+        else:
+            made = numbers[0]
+            parts = program.ops[made - program.loads].operands if what == "op" else ()
+            uses.append((made, *parts))
+    last = {v: k for k, values in enumerate(uses) for v in values}
+    most, needed = 0, set[int]()
+    for k, values in enumerate(uses):
+        needed.update(values)
+        most = max(most, len(needed - {ZERO}))
+        needed = {v for v in needed if last[v] > k}
+    return most
+
+
+def _ordered(program: ShuffleProgram, order: list[int]) -> ShuffleProgram:
+    """The same program with its operations in another order."""
+    loads = program.loads
     number = {ZERO: ZERO} | {k: k for k in range(loads)}
     number |= {loads + k: loads + n for n, k in enumerate(order)}
     taken = (program.ops[k] for k in order)
@@ -46,11 +76,11 @@ class _EmissionOrder:
         self.done = 0
         self.order: list[int] = []
 
-    def all(self) -> list[int]:
-        """The operations, by number from 0."""
+    def all(self, *, by_need: bool) -> list[int]:
+        """The operations, by number from 0: in the order of lines, or of what these still need."""
         masks = {n: union(self.closures[v] for v in line) for n, line in enumerate(self.lines)}
         while masks:
-            n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count(), n))
+            n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count() * by_need, n))
             del masks[n]
             for value in self.lines[n]:
                 self._emit(value)

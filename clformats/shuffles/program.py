@@ -82,21 +82,21 @@ class ShuffleProgram:
         """What a kernel does in turn.
 
         ``("load", (value,))`` just before it is needed, ``("op", (value,))``, and
-        ``("store", numbers)`` of stores that are sent together, as soon as all are ready.
+        ``("store", numbers)`` of stores that are sent together, as soon as all are ready; those of
+        loads after the ones before them, so that runs are stored in order.
         """
         ready: set[int] = {ZERO}
-        lines = self.lines
         ends: dict[int, list[tuple[int, ...]]] = {}
-        for line in lines:
-            ends.setdefault(max(self.outputs[k] for k in line), []).append(line)
-        for value, op in enumerate(self.ops, self.loads):
-            yield from _loaded(op.operands, self.loads, ready)
-            yield "op", (value,)
+        last = ZERO
+        for line in self.lines:
+            made = max(self.outputs[k] for k in line)
+            last = made if made >= self.loads else last
+            ends.setdefault(last, []).append(line)
+        for value in (ZERO, *range(self.loads, self.loads + len(self.ops))):
+            if value != ZERO:
+                yield from _loaded(self.ops[value - self.loads].operands, self.loads, ready)
+                yield "op", (value,)
             for line in ends.get(value, ()):
-                yield from _loaded([self.outputs[k] for k in line], self.loads, ready)
-                yield "store", line
-        for line in lines:
-            if max(self.outputs[k] for k in line) < self.loads:
                 yield from _loaded([self.outputs[k] for k in line], self.loads, ready)
                 yield "store", line
 

@@ -52,7 +52,7 @@ from tests.support import random_values
 MB = 1 << 20
 FORCED: dict[str, dict[str, Any]] = {
     "tiny caches": {"streamed_bytes": 0, "FAR_BYTES": 1},
-    "huge caches": {"streamed_bytes": 1 << 40, "FAR_BYTES": 1 << 40, "PREFETCHED_PLACES": 10_000},
+    "huge caches": {"streamed_bytes": 1 << 40, "FAR_BYTES": 1 << 40, "NEAR_BYTES": 1 << 40},
     "no streaming stores": {"streamed_bytes": 1 << 62},
     "slow shuffles": {"SHUFFLE_NS": 1e6},
     "slow memory": {"copied_gb_s": 1, "BYTE_NS": 1e6, "JUMP_BYTES": 1 << 30, "SENT_BYTES": 1 << 30},

@@ -7,6 +7,7 @@ import random
 import pytest
 
 import clformats as cf
+from clformats.shuffles.emission import in_order, most_needed
 from clformats.shuffles.pairs import paired
 from clformats.shuffles.program import ZERO, ShuffleProgram, parsed
 from clformats.shuffles.synthesis import Lanes, synthesise
@@ -136,6 +137,38 @@ def test_copies_and_zeros_take_no_shuffle() -> None:
     check(program, loads, stores)
     assert program.ops == ()
     assert program.outputs == (1, ZERO, 0)
+
+
+def test_stores_come_in_order_where_that_needs_no_more_values() -> None:
+    """16 rows of 49 elements become one run: most vectors are put together of two loads."""
+    loads = [tuple(range(49 * row + k, 49 * row + k + 16)) for row in range(16)
+             for k in (0, 16, 32, 33)]  # fmt: skip
+    stores = [tuple(range(k, k + 16)) for k in range(0, 16 * 49, 16)]
+    program = synthesise(loads, stores, nbytes=2)
+    assert stored(program) == [*range(49)]
+    assert most_needed(program) <= 4
+
+
+def test_many_values_are_not_kept_for_the_sake_of_an_order() -> None:
+    """A row of 4 vectors has one of each of 4 groups of loads, of which all are needed first."""
+    loads = [tuple(100 * k + 4 * j + i for j in range(4) for i in range(4)) for k in range(16)]
+    stores = [tuple(100 * k + 4 * j + i for k in range(first, first + 4) for i in range(4))
+              for j in range(4) for first in (0, 4, 8, 12)]  # fmt: skip
+    program = synthesise(loads, stores, nbytes=4)
+    assert stored(program) != [*range(16)]
+    assert sorted(stored(program)) == [*range(16)]
+    assert most_needed(program) < 16
+
+
+def test_a_line_of_loads_comes_after_the_one_before_it() -> None:
+    """Also where others are shuffled: it does not wait for all of these."""
+    program = in_order(parsed("2x4 1: 0&1:0.2 0&1:1.3 > 4 2 5 3"))
+    assert stored(program) == [0, 1, 2, 3]
+
+
+def stored(program: ShuffleProgram) -> list[int]:
+    """The stores, in the order in which a kernel makes them."""
+    return [k for what, numbers in program.steps() if what == "store" for k in numbers]
 
 
 def test_what_no_load_has_is_refused() -> None:
