@@ -228,10 +228,10 @@ def mixed(p: Problem, tile: Tile) -> int:
 
     Where a row of the destination ends inside a vector, and the next row goes on there, each vector
     has other shuffles until a row and a vector end together: 16 rows of 9 places are 9 vectors. All
-    that is loaded for them waits in registers, and lines are not ready in order. Not where shuffles
-    recur after a few vectors, as of rows of 12 or 24: see `FEW_PATTERNS`. Rows of 40 to 64 places
-    count in vectors of 8, though they end with vectors: without it tiles of narrow vectors are
-    taken, which are 1.3 to 1.9 times as slow with AVX-512, but faster where registers are narrow.
+    that is loaded for them waits in registers. Not where shuffles recur after a few vectors, as of
+    rows of 12 or 24: see `FEW_PATTERNS`. Rows of 40 to 64 places count in vectors of 8, though they
+    end with vectors: without it tiles of narrow vectors are taken, which are 1.3 to 1.9 times as
+    slow with AVX-512, but faster where registers are narrow.
     """
     read, written, lanes = chain(p, "src"), chain(p, "dst"), tile.lanes
     if p.tables or len(written) < 2 or not read or written[0][0] == read[0][0]:

@@ -19,7 +19,7 @@ from ..problems.thresholds import (
 from .layout import lay_out
 from .line_buffer import LineBuffer
 from .nest import going_on, positions, rounds_of
-from .runs import asks_anything, chain, common, guard_range, is_settled, mixed, moves, run_of
+from .runs import asks_anything, chain, common, guard_range, is_settled, moves, run_of
 from .schedule import Loop, Store, Tile
 
 
@@ -78,7 +78,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
 def _comes_in_order(p: Problem, tile: Tile, width: int) -> bool:
     """Whether at most `OPEN_LINES` lines of one run wait for their other parts: two of each row."""
     lines = 1 + prod(tile.extents) * p.dtypes[1].bits // (8 * LINE_BYTES)
-    return not mixed(p, tile) and min(2 * _rows_in_turn(p, tile, width), lines) <= OPEN_LINES
+    return min(2 * _rows_in_turn(p, tile, width), lines) <= OPEN_LINES
 
 
 def _rows_in_turn(p: Problem, tile: Tile, width: int) -> int:

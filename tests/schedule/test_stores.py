@@ -151,6 +151,8 @@ def test_stores_of_one_long_run_divide_it() -> None:
             "b2 c25 d4 of 8",
             32,
         ),
+        ("f16:gs_oiyx_gsv16:524230x1x1x3x3", "f16:goiyx:524230x1x1x3x3", "b16 c9 of 16", 32),
+        ("bf16:ioyx:720x208x7x7", "bf16:oiyx:720x208x7x7", "b16 c49 of 16", 32),
         ("f32:b_fs_yx_fsv4:2883x17x7x7", "f32:nChw8c:2883x17x7x7", "c49 d2 e4 of 8", 32),
         ("s8:bfyx:128x64x55x55", "s8:nChw16c:128x64x55x55", "b32 c16 of 16", 16),
         ("f32:byxf:2423x48x7x7", "f16:b_fs_yx_fsv4:2423x48x7x7", "b4 c49 d4 of 16", 0),
