@@ -1,4 +1,4 @@
-"""The order in which a program's operations are run: few values are to be needed at once."""
+"""The order in which operations are run: few values are needed at once, stores come in order."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def in_order(program: ShuffleProgram) -> ShuffleProgram:
     """
     straight, fewest = (_ordered(program, _EmissionOrder(program).all(by_need=by_need))
                         for by_need in (False, True))  # fmt: skip
-    return straight if most_needed(straight) <= most_needed(fewest) else fewest
+    return straight if _most_needed(straight) <= _most_needed(fewest) else fewest
 
 
-def most_needed(program: ShuffleProgram) -> int:
+def _most_needed(program: ShuffleProgram) -> int:
     """How many values are needed at once: each from where it is made or loaded to its last use."""
     uses: list[tuple[int, ...]] = []
     for what, numbers in program.steps():

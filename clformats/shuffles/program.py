@@ -90,7 +90,8 @@ class ShuffleProgram:
         last = ZERO
         for line in self.lines:
             made = max(self.outputs[k] for k in line)
-            last = made if made >= self.loads else last
+            if made >= self.loads:
+                last = made
             ends.setdefault(last, []).append(line)
         for value in (ZERO, *range(self.loads, self.loads + len(self.ops))):
             if value != ZERO:

@@ -10,6 +10,7 @@ from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.runs import mixed
 from clformats.schedule.schedule import Schedule, Tile
+from clformats.schedule.stores import streaming
 from clformats.shuffles.sets import connected, mask_of, union
 from tests.schedules_support import parsed
 
@@ -59,6 +60,14 @@ def test_rows_that_end_inside_vectors_are_mixed(
     src: str, dst: str, tile: str, expected: int
 ) -> None:
     assert mixed(parsed(src, dst), tile_of(tile)) == expected
+
+
+def test_mixed_vectors_are_streamed_as_whole_lines_where_tiles_begin_with_lines() -> None:
+    p = parsed(*PAIRS[0])
+    narrow, wide = tile_of("b16 c9 of 16"), tile_of("a2 b16 c9 of 16")
+    assert mixed(p, narrow)
+    assert streaming(p, narrow, 64) == 32  # 288 bytes: every second tile begins inside a line
+    assert streaming(p, wide, 64) == 64
 
 
 @pytest.mark.parametrize(("src", "dst", "row"), [

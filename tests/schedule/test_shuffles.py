@@ -7,7 +7,7 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.shuffles.emission import in_order, most_needed
+from clformats.shuffles.emission import in_order
 from clformats.shuffles.pairs import paired
 from clformats.shuffles.program import ZERO, ShuffleProgram, parsed
 from clformats.shuffles.synthesis import Lanes, synthesise
@@ -146,7 +146,7 @@ def test_stores_come_in_order_where_that_needs_no_more_values() -> None:
     stores = [tuple(range(k, k + 16)) for k in range(0, 16 * 49, 16)]
     program = synthesise(loads, stores, nbytes=2)
     assert stored(program) == [*range(49)]
-    assert most_needed(program) <= 4
+    assert peak_of(program) <= 4
 
 
 def test_many_values_are_not_kept_for_the_sake_of_an_order() -> None:
@@ -157,7 +157,7 @@ def test_many_values_are_not_kept_for_the_sake_of_an_order() -> None:
     program = synthesise(loads, stores, nbytes=4)
     assert stored(program) != [*range(16)]
     assert sorted(stored(program)) == [*range(16)]
-    assert most_needed(program) < 16
+    assert peak_of(program) < 16
 
 
 def test_a_line_of_loads_comes_after_the_one_before_it() -> None:
