@@ -133,7 +133,8 @@ class CostModel:
         if store.is_ordinary:
             moved += tiles * written.jumps * weights.JUMP_BYTES + missed
         elif not store.staged and (written.rows > 1 or not written.follows):
-            moved += tiles * written.rows * weights.SENT_BYTES
+            goes = written.rows + (0 if store.lines else written.jumps)
+            moved += tiles * goes * weights.SENT_BYTES
             moved = max(moved, missed)
         if store.lines:
             held = _held(self.p, schedule.tile, schedule.nest)
