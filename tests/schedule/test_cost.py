@@ -111,6 +111,24 @@ def test_rows_that_wait_cost_as_much_as_all_buffers(monkeypatch: pytest.MonkeyPa
     assert price("a* b*6 b:4 c b") == pytest.approx(4 * price("a* b*6 b c"))
 
 
+@pytest.mark.parametrize(("store", "dearer"), [("stream 64", 2.0), ("lines", 1.0)])
+def test_streamed_rows_that_go_on_cost_half(
+    store: str, dearer: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two lines of each of 16 channels: channel after channel, or along them; buffers are near."""
+    p = parsed("f32:byxf:16x64x112x112", "f32:bfyx:16x64x112x112")
+
+    def price(nest: str) -> float:
+        schedule = Schedule.parse(f"tile b16 c32 of 8 | {nest} | ahead 4 | {store}")
+        found = []
+        for nbytes in (1 << 30, 0):
+            monkeypatch.setattr(thresholds, "SENT_BYTES", nbytes)
+            found.append(CostModel(p, CORES).seconds(schedule))
+        return found[0] - found[1]
+
+    assert price("a* c b") == pytest.approx(dearer * price("a* b c"), rel=0.01)
+
+
 @pytest.mark.parametrize(("streamed_bytes", "dearer"), [(1 << 20, 2.0), (1 << 30, 0.0)])
 def test_larger_tiles_hide_less(
     streamed_bytes: int, dearer: float, monkeypatch: pytest.MonkeyPatch
