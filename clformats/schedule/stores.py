@@ -53,8 +53,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
 
     A tile stores whole lines, each of them at once: parts of lines that are far apart in time are
     worse than ordinary stores. One long run may begin and end anywhere in a line, if its stores
-    come in order, or nearly so. Measured on a Zen 4, 16-bit depthwise weights 3x3: parts of lines
-    take 1.4 to 1.6 times as long as whole lines, 1.04 to 1.2 held to AVX2.
+    come in order, or nearly so: see `OPEN_LINES`.
     """
     bits = p.dtypes[1].bits
     extents = tile.all_steps(len(p.nodes))

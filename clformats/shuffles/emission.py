@@ -1,4 +1,4 @@
-"""The order in which operations are run: few values are needed at once, stores come in order."""
+"""The order in which operations are run: few values wait, and lines are finished in turn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from .sets import union
 
 
 def in_order(program: ShuffleProgram) -> ShuffleProgram:
-    """The same program with its operations in the order of its lines.
+    """The same program with its operations in the order of its lines, or nearly so.
 
-    Where that needs more values at once, in the order of the lines that need fewest new ones: a
-    core puts stores together that follow each other, but spills what registers do not hold.
+    What frees a value comes first. Where that order needs more values at once, in the order of the
+    lines that need fewest new ones: a core puts stores together that follow each other, but spills
+    what registers do not hold.
     """
     straight, fewest = (_ordered(program, _EmissionOrder(program).all(by_need=by_need))
                         for by_need in (False, True))  # fmt: skip
@@ -32,8 +33,8 @@ def _most_needed(program: ShuffleProgram) -> int:
     last = {v: k for k, values in enumerate(uses) for v in values}
     most, needed = 0, set[int]()
     for k, values in enumerate(uses):
-        needed.update(values)
-        most = max(most, len(needed - {ZERO}))
+        needed.update(v for v in values if v != ZERO)
+        most = max(most, len(needed))
         needed = {v for v in needed if last[v] > k}
     return most
 
@@ -79,8 +80,12 @@ class _EmissionOrder:
     def all(self, *, by_need: bool) -> list[int]:
         """The operations, by number from 0: in the order of lines, or of what these still need."""
         masks = {n: union(self.closures[v] for v in line) for n, line in enumerate(self.lines)}
+
+        def left(n: int) -> int:
+            return (masks[n] & ~self.done).bit_count()
+
         while masks:
-            n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count() * by_need, n))
+            n = min(masks, key=lambda n: (left(n) if by_need else 0, n))
             del masks[n]
             for value in self.lines[n]:
                 self._emit(value)

@@ -83,7 +83,7 @@ class ShuffleProgram:
 
         ``("load", (value,))`` just before it is needed, ``("op", (value,))``, and
         ``("store", numbers)`` of stores that are sent together, as soon as all are ready; those of
-        loads after the ones before them, so that runs are stored in order.
+        loads just after the shuffled ones before them, so that runs are stored in order.
         """
         ready: set[int] = {ZERO}
         ends: dict[int, list[tuple[int, ...]]] = {}

@@ -115,7 +115,7 @@ def test_rows_that_wait_cost_as_much_as_all_buffers(monkeypatch: pytest.MonkeyPa
 def test_streamed_rows_that_go_on_cost_half(
     store: str, dearer: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two lines of each of 16 channels: channel after channel, or along them; buffers are near."""
+    """Two lines of each of 16 channels: channel after channel, or along them."""
     p = parsed("f32:byxf:16x64x112x112", "f32:bfyx:16x64x112x112")
 
     def price(nest: str) -> float:

@@ -1,4 +1,4 @@
-"""Vectors that cross rows of the destination: shuffled together, and stored as whole lines."""
+"""Vectors that cross rows of the destination: shuffled together, and streamed."""
 
 from __future__ import annotations
 

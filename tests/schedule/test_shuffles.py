@@ -155,15 +155,16 @@ def test_many_values_are_not_kept_for_the_sake_of_an_order() -> None:
     stores = [tuple(100 * k + 4 * j + i for k in range(first, first + 4) for i in range(4))
               for j in range(4) for first in (0, 4, 8, 12)]  # fmt: skip
     program = synthesise(loads, stores, nbytes=4)
-    assert stored(program) != [*range(16)]
     assert sorted(stored(program)) == [*range(16)]
-    assert peak_of(program) < 16
+    assert peak_of(program) <= 6  # 11 in the order of lines
 
 
 def test_a_line_of_loads_comes_after_the_one_before_it() -> None:
     """Also where others are shuffled: it does not wait for all of these."""
     program = in_order(parsed("2x4 1: 0&1:0.2 0&1:1.3 > 4 2 5 3"))
     assert stored(program) == [0, 1, 2, 3]
+    steps = [*program.steps()]
+    assert steps.index(("store", (1,))) < steps.index(("op", (5,)))
 
 
 def stored(program: ShuffleProgram) -> list[int]:
