@@ -47,7 +47,7 @@ class CostModel:
         self.p, self.traits = p, traits
         self.is_large = traits.is_large(p.nbytes)
         # Tiles that overlap find in the caches what they read again.
-        self.elements = prod(n.size.value for n in p.nodes)
+        self.stored = prod(steps_on(p, k, "dst") for k in range(len(p.nodes)))
         self.loaded = prod(steps_on(p, k, "src") for k in range(len(p.nodes)))
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
@@ -66,7 +66,7 @@ class CostModel:
         core = prod(positions(self.p, tile)) * (self._each(tile) + weights.TILE_NS)
         core /= self.traits.compute_units
         src, dst = self.bits
-        moved = (self.loaded * src * self._lost(tile) + self.elements * dst) / 8
+        moved = (self.loaded * src * self._lost(tile) + self.stored * dst) / 8
         busy = _together(core, moved * self._byte_ns, self._exposed(tile)) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
 
@@ -123,7 +123,7 @@ class CostModel:
         src, dst = self.bits
         read, written, pages = sides
         moved = self.loaded * src * self._lost(schedule.tile, read.whole) / 8
-        stored = self.elements if store.is_ordinary else _stored(self.p, schedule.tile)
+        stored = self.stored if store.is_ordinary else _stored(self.p, schedule.tile)
         moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * weights.JUMP_BYTES
         least = 0 if store.is_buffered else weights.LEAST_HOP
@@ -149,8 +149,9 @@ class CostModel:
 
     @cached_property
     def _sparse(self) -> float:
-        """How many bytes of the source lie in its lines for each one that is moved."""
-        return max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
+        """How many bytes of the source are read for each one that is moved: a line of each gap."""
+        line, along = 8 * LINE_BYTES // self.p.dtypes[0].bits, by_stride(self.p, "src")
+        return max((min(stride, run + line) / run for stride, _, run in along), default=1.0)
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
@@ -191,7 +192,7 @@ def _stored(p: Problem, tile: Tile) -> int:
     """How many elements are stored past the cache: tiles that overlap store some twice."""
     counts = positions(p, tile)
     return prod(
-        count * tile.steps(k) if is_shifted(p, n) else n.size.value
+        count * tile.steps(k) if is_shifted(p, n) else steps_on(p, k, "dst")
         for k, (n, count) in enumerate(zip(p.nodes, counts, strict=True))
     )
 

@@ -195,8 +195,8 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
     """The loops that move on a side, as (stride, loop, run), by stride; and the digits of tables.
 
     After a run of so many elements the loop goes on in the row: their stride, or less where the
-    source has others between them, within a line, as in records; more where the next row begins
-    before the steps of one end, as of 17 elements that are taken for two blocks of 16.
+    source has others between them, within a page, as prefetchers follow; more where the next row
+    begins before the steps of one end, as of 17 elements that are taken for two blocks of 16.
     """
     nodes, tables = p.nodes, p.tables if side == "src" else ()
     places = (table.place(every) for table in tables for every, _ in table.jumps)
@@ -206,7 +206,7 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
         return [(stride, axis, stride) for stride, axis in along]
     found, run, end = [], 1, 1
     for stride, axis in along:
-        near = (stride - end) * p.dtypes[0].bits < 8 * LINE_BYTES
+        near = (stride - end) * p.dtypes[0].bits < 8 * weights.PAGE_BYTES
         before = run if near else stride * run // end
         found.append((stride, axis, before))
         steps = steps_on(p, axis, side)

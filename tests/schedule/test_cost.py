@@ -13,7 +13,7 @@ from clformats.problems.computation import from_attr, over_tensors
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem, separate
 from clformats.problems.traits import Traits
-from clformats.schedule.cost import CostModel
+from clformats.schedule.cost import CostModel, _stored
 from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best, prefetch, ranked
 from clformats.schedule.stores import line_groups
@@ -64,6 +64,26 @@ def test_parts_of_blocks_are_read_with_the_rest_of_them(tile: str, share: float)
     src, dst = "f32:aBcd48b:16x144x28x28", "f32:aBcd32b:16x144x28x28"
     p = parsed(src, dst)
     assert covered(p, Schedule.parse(f"tile {tile} of 16 | a* | ahead 0 | ordinary").tile) == share
+
+
+@pytest.mark.parametrize(("src", "read"), [
+    ("b_fs_yx_fsv16", 32 + 32), ("b_fs_yx_fsv32", 32 + 64), ("bfyx", 32),
+])  # fmt: skip
+def test_a_gap_costs_a_line_at_the_most(src: str, read: int) -> None:
+    """8 channels, 32 bytes, of blocks of 16 or 32."""
+    p = parsed(f"f32:{src}:16x8x28x28", "f32:byxf:16x8x28x28")
+    assert CostModel(p, CORES)._sparse == read / 32
+
+
+@pytest.mark.parametrize(("dst", "channels"), [("bfyx", 8), ("b_fs_yx_fsv16", 16)])
+@pytest.mark.parametrize("store", ["ordinary", "stream 64"])
+def test_what_has_no_place_is_not_stored(dst: str, channels: int, store: str) -> None:
+    """8 channels of a block of 32 go to rows of their own, or to a block of 16."""
+    p = parsed("f32:b_fs_yx_fsv32:16x8x28x28", f"f32:{dst}:16x8x28x28")
+    schedule = next(s for s in ranked(p, replace(CORES, streamed_bytes=0)) if str(s.store) == store)
+    model, tile = CostModel(p, CORES), schedule.tile
+    stored = model.stored if schedule.store.is_ordinary else _stored(p, tile)
+    assert stored == 16 * channels * 28 * 28
 
 
 def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:

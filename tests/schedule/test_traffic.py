@@ -102,6 +102,17 @@ def test_lines_that_are_stored_in_parts_are_fetched_once_while_the_caches_hold_t
     assert traffic(p, schedule, "dst").whole == pytest.approx(share, rel=0.2)
 
 
+@pytest.mark.parametrize(("columns", "follows"), [(1, True), (16, True), (17, False)])
+def test_rows_go_on_after_gaps_within_a_page(columns: int, follows: bool) -> None:
+    """2 batches of blocks of 16 are 32 bytes of each 256; one column of 16 is 32 of 4096."""
+    pad = f"0+0x0+0x0+0x0+{columns - 1}"
+    p = parsed(f"s8:bs_fs_yx_bsv16_fsv16:2x64x16x1:pad={pad}", "s8:yxfb:2x64x16x1")
+    schedule = Schedule.parse("tile c16 d16 of 16 | b a | ahead 0 | ordinary")
+    read = traffic(p, schedule, "src")
+    assert read.follows == follows
+    assert read.ended == (1 / 64 if follows else 1)
+
+
 def test_a_loop_of_one_round_stops_no_row() -> None:
     p = parsed("f32:aBcd3b:32x512x7x56", "s8:yxfb:32x512x7x56")
     schedule = Schedule.parse("tile a16 c3 d16 of 16 | b*5 b a:16 d a | ahead 0 | ordinary")
