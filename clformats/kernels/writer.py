@@ -196,7 +196,7 @@ class _KernelWriter:
                 yield from exchange.exchanged(self.vector, late, values, names)
         joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
         converts = not (self.types.early or self.types.moves_bits)
-        as_is = self.streams == LINE_BYTES and not (converts or self.edge)
+        as_is = self.streams == LINE_BYTES and not (converts or self.edge or self.types.target)
         for numbers in lines:
             pairs = self.pairs.whole(numbers) if self.pairs and as_is else []
             if pairs:

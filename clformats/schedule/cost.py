@@ -47,8 +47,8 @@ class CostModel:
         self.p, self.traits = p, traits
         self.is_large = traits.is_large(p.nbytes)
         # Tiles that overlap find in the caches what they read again.
-        self.stored = prod(steps_on(p, k, "dst") for k in range(len(p.nodes)))
-        self.loaded = prod(steps_on(p, k, "src") for k in range(len(p.nodes)))
+        self.loaded, self.stored = (prod(steps_on(p, k, side) for k in range(len(p.nodes)))
+                                    for side in ("src", "dst"))  # fmt: skip
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, float] = {}
@@ -149,7 +149,7 @@ class CostModel:
 
     @cached_property
     def _sparse(self) -> float:
-        """How many bytes of the source are read for each one that is moved: a line of each gap."""
+        """How many bytes of the source are read for each that is moved: a line of a gap at most."""
         line, along = 8 * LINE_BYTES // self.p.dtypes[0].bits, by_stride(self.p, "src")
         return max((min(stride, run + line) / run for stride, _, run in along), default=1.0)
 

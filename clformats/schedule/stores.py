@@ -35,8 +35,7 @@ def legal(p: Problem, tile: Tile, nest: tuple[Loop, ...], begin_bytes: int) -> l
         return found
     if streams := streaming(p, tile, begin_bytes):
         return [*found, Store(streams)]
-    waits = begin_bytes >= LINE_BYTES and not p.inside and tile.lanes > 1
-    if not waits or p.dtypes[1].is_packed:
+    if begin_bytes < LINE_BYTES or p.inside or tile.lanes == 1 or p.dtypes[1].is_packed:
         return found
     extents = tile.all_steps(len(p.nodes))
     if any(n.guard is not None and is_settled(p, n.guard, extents) for n in p.nodes):
@@ -126,11 +125,14 @@ def _has_whole_lines(p: Problem, tile: Tile) -> bool:
 def can_buffer_lines(p: Problem, tile: Tile, nest: tuple[Loop, ...]) -> bool:
     """Whether a line buffer can hold the rows of a tile, until they go on: a line of each at least.
 
-    Of shorter ones some have a full line and some have none, which processors guess wrongly.
+    Of shorter ones some have a full line and some have none, which processors guess wrongly. Rows
+    of words that exchange elements as they are stored may be apart, and shorter.
     """
     buffer = line_buffer(p, tile)
     width = buffer.width * buffer.nbytes
     fits = buffer.count <= MOST_ROWS and buffer.count * width <= STAGE_BYTES // 4
+    if p.exchanges and fits:
+        fits = len({v.row for v in lay_out(p, tile).stores}) == buffer.count
     return width >= LINE_BYTES and fits and line_groups(p, tile, nest) <= buffer.tiles
 
 

@@ -195,7 +195,7 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
     """The loops that move on a side, as (stride, loop, run), by stride; and the digits of tables.
 
     After a run of so many elements the loop goes on in the row: their stride, or less where the
-    source has others between them, within a page, as prefetchers follow; more where the next row
+    source has others between them, less than a page, as prefetchers follow; more where the next row
     begins before the steps of one end, as of 17 elements that are taken for two blocks of 16.
     """
     nodes, tables = p.nodes, p.tables if side == "src" else ()

@@ -23,6 +23,7 @@ from tests.device_support import check_reorder
 D = cf.MemoryDesc
 ORDERS = {"gptq": "Abcd8a", "awq": "abdc", "plain": "abcd", "transposed": "bcda"}
 """Of weights (k, n), by the digits k, n / 8, n / 2 % 4 and n % 2."""
+PLAIN = ("bfyx", "byxf", "yxfb", "abdc", "acbd", "dcab")
 COUNT = int(os.environ.get("CLFORMATS_WORDS", "40"))
 """How many structures of random words; four sizes of each."""
 
@@ -66,6 +67,42 @@ def test_random_words(seed: int, stream: cf.Stream) -> None:
             assert error.code == "ODD_NIBBLES"  # noqa: PT017  # some sizes cannot be written
         except cf.InvalidDescriptor:
             continue
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_activations_as_large_ones_are_stored(seed: int, streaming: cf.Stream) -> None:
+    """Past the cache, in whole lines or by line buffers."""
+    r = random.Random(seed)  # noqa: S311  # sizes, not secrets
+    formats = [*PLAIN, "b_fs_yx_fsv4", "b_fs_yx_fsv16", "b_fs_yx_fsv32", "bs_fs_yx_bsv16_fsv16"]
+    for _ in range(6):
+        dtype, (src, dst) = r.choice(["s4", "u4"]), r.sample(formats, 2)
+        image = r.choice([1, 2, 8, 14]), r.choice([2, 6, 7, 14, 16, 28, 36])
+        dims = r.choice([1, 3, 16, 33]), r.choice([16, 20, 32, 72, 96]), *image
+        try:
+            check_reorder(D(dims, dtype, src), D(dims, dtype, dst), streaming, seed=seed)
+        except cf.Unsupported as error:
+            assert error.code == "ODD_NIBBLES"  # noqa: PT017  # some sizes cannot be written
+
+
+@pytest.mark.parametrize(("dst", "dims"), [
+    ("b_fs_yx_fsv32", (33, 72, 1, 36)), ("byxf", (3, 32, 8, 7)), ("b_fs_yx_fsv4", (8, 8, 1, 56)),
+])  # fmt: skip
+def test_rows_of_exchanged_elements_do_not_wait(
+    dst: str, dims: tuple[int, ...], streaming: cf.Stream
+) -> None:
+    """A line buffer stored parts of lines that it never got."""
+    check_reorder(D(dims, "s4", "bfyx"), D(dims, "s4", dst), streaming, seed=1)
+
+
+@pytest.mark.parametrize("dtype", ["s4", "u4"])
+def test_pairs_of_elements_that_share_bytes_are_no_whole_lines(
+    dtype: str, streaming: cf.Stream
+) -> None:
+    """Such a line was stored where its number of elements, taken for an address, pointed to."""
+    dims = (16, 64, 5, 28)
+    src, dst = D(dims, dtype, "abdc"), D(dims, dtype, "fs_b_yx_fsv32")
+    check_reorder(src, dst, streaming, seed=1)
 
 
 @pytest.mark.parametrize(("dtype", "columns", "together"), [

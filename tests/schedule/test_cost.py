@@ -66,12 +66,15 @@ def test_parts_of_blocks_are_read_with_the_rest_of_them(tile: str, share: float)
     assert covered(p, Schedule.parse(f"tile {tile} of 16 | a* | ahead 0 | ordinary").tile) == share
 
 
-@pytest.mark.parametrize(("src", "read"), [
-    ("b_fs_yx_fsv16", 32 + 32), ("b_fs_yx_fsv32", 32 + 64), ("bfyx", 32),
+@pytest.mark.parametrize(("dtype", "src", "dims", "read"), [
+    ("f32", "b_fs_yx_fsv16", "16x8x28x28", 32 + 32),
+    ("f32", "b_fs_yx_fsv32", "16x8x28x28", 32 + 64),
+    ("s8", "bs_fs_yx_bsv16_fsv16", "2x16x28x28", 32 + 64),
+    ("f32", "bfyx", "16x8x28x28", 32),
 ])  # fmt: skip
-def test_a_gap_costs_a_line_at_the_most(src: str, read: int) -> None:
-    """8 channels, 32 bytes, of blocks of 16 or 32."""
-    p = parsed(f"f32:{src}:16x8x28x28", "f32:byxf:16x8x28x28")
+def test_a_gap_costs_a_line_at_the_most(dtype: str, src: str, dims: str, read: int) -> None:
+    """32 bytes of larger blocks: 8 channels, or 2 batches of 16 channels."""
+    p = parsed(f"{dtype}:{src}:{dims}", f"{dtype}:byxf:{dims}")
     assert CostModel(p, CORES)._sparse == read / 32
 
 

@@ -23,10 +23,16 @@ from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered
-from clformats.schedule.runs import run_of
+from clformats.schedule.runs import run_of, steps_on
 from clformats.schedule.schedule import Loop, Schedule, Store, Tile
 from clformats.schedule.scheduled import as_scheduled
-from clformats.schedule.stores import _ends_inside, legal, steps_together, streaming
+from clformats.schedule.stores import (
+    _ends_inside,
+    legal,
+    line_buffer,
+    steps_together,
+    streaming,
+)
 from tests.schedules_support import random_problem
 
 LARGE = [
@@ -42,6 +48,7 @@ WORDS = [
     ("u4:CaB16b4c", "u4:cBa8b", (8, 40, 8)),
     ("s4:ABC8b16c2a", "s4:bac", (136, 64, 96)),
     ("u4:abdc", "u4:abcd", (64, 32, 4, 2)),
+    ("s4:abcd", "s4:aBcd32b", (33, 72, 1, 36)),
 ]
 """Words whose rows lie apart where they exchange elements: 24 bytes, of which 16 are a vector."""
 
@@ -131,6 +138,26 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
             least = min(stored, tile.lanes * nbytes) if p.exchanges else stored
             assert all((at + row) * nbytes % least == 0 for at in firsts for row in rows)
     assert begin in found
+
+
+def test_rows_that_wait_are_those_that_are_stored() -> None:
+    """Where words exchange elements, vectors of a run may lie apart: none of it would go on.
+
+    Tiles that are all at an edge do not wait: they reach beyond what has a place.
+    """
+    found = 0
+    for p in problems():
+        for tile in tiles(p):
+            at_edges = any(tile.steps(k) > steps_on(p, k, "dst") for k in range(len(p.nodes)))
+            stores = {s for nest in nests(p, tile) for s in legal(p, tile, nest, LINE_BYTES)}
+            if at_edges or Store(lines=True) not in stores:
+                continue
+            stored, buffer = Counter[tuple[int, ...]](), line_buffer(p, tile)
+            for v in lay_out(p, tile).stores:
+                stored[v.row] += v.width
+            assert [*stored.values()] == [buffer.width] * buffer.count
+            found += 1
+    assert found > 100
 
 
 def test_stores_of_one_long_run_divide_it() -> None:

@@ -103,7 +103,7 @@ def test_lines_that_are_stored_in_parts_are_fetched_once_while_the_caches_hold_t
 
 
 @pytest.mark.parametrize(("columns", "follows"), [(1, True), (16, True), (17, False)])
-def test_rows_go_on_after_gaps_within_a_page(columns: int, follows: bool) -> None:
+def test_rows_go_on_after_gaps_of_less_than_a_page(columns: int, follows: bool) -> None:
     """2 batches of blocks of 16 are 32 bytes of each 256; one column of 16 is 32 of 4096."""
     pad = f"0+0x0+0x0+0x0+{columns - 1}"
     p = parsed(f"s8:bs_fs_yx_bsv16_fsv16:2x64x16x1:pad={pad}", "s8:yxfb:2x64x16x1")
