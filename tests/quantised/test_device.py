@@ -346,6 +346,16 @@ def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> N
     assert check_moves(stream, src, src.with_layout(other)) == "moves"
 
 
+def test_codes_that_lie_in_five_bytes_are_moved(stream: cf.Stream) -> None:
+    """27 bits of each scale from bit 6 of a byte on, where the third of four rows has them."""
+    layout = ("k/64 n/4 * 145; q=@0 k/8%8:4 k%8:32 n%4:256; "
+              "s=27@1024 n%4:27 + 5@1136 n%2:5 n/2%2:10")  # fmt: skip
+    src, dst = (described((8, 512), "bnb_nf4", text) for text in ("{" + layout + "}", "plain"))
+    raw = from_codes(some_codes(np.random.default_rng(1), src), src)
+    _, found = run(stream, src, dst, raw)
+    assert np.array_equal(found, moved(raw, src, dst))
+
+
 @pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize("dims", [(128, 256), (96, 352)], ids=str)
 @pytest.mark.parametrize("layouts", [("gguf", "transposed"), ("gguf", "trans4")], ids=str)
