@@ -161,10 +161,14 @@ def asked(
 ) -> Iterator[str]:
     """The statements that ask for the lines of a tile ``far`` rows, n, or columns, k, after this.
 
-    ``sources``: planes, and their elements in a tile. What is after the tensor does no harm.
+    ``sources``: planes, and their elements in a tile. What is after the tensor does no harm. Planes
+    that such tiles cut are left out.
     """
-    lines = dict.fromkeys((plane.base(tile), plane.place(tile, *cell).line(LINE_BYTES))
-                          for plane, cells in sources for cell in cells)  # fmt: skip
+    lines: dict[tuple[str, Any], None] = {}
+    for plane, cells in sources:
+        with suppress(NotInTilesError):
+            lines |= dict.fromkeys((plane.base(tile), plane.place(tile, *cell).line(LINE_BYTES))
+                                   for cell in cells)  # fmt: skip
     yield f"  {{ const size_t later = {along} + {far}; {{ const size_t {along} = later;"
     for base, (symbols, number) in lines:
         yield f"  PREFETCH(w + {base} + {At(number * 8 * LINE_BYTES, symbols).byte});"

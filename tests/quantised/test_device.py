@@ -346,6 +346,14 @@ def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> N
     assert check_moves(stream, src, src.with_layout(other)) == "moves"
 
 
+def test_planes_that_tiles_cut_are_not_asked_for(streaming: cf.Stream) -> None:
+    """Lines are asked for in the tile of all turns, which cuts the digits of ``e``."""
+    layout = "q=n/2%8 n/16 k/1 n%2; e=n%16 g/18 g%3 n/16%16 n/256 g/6%3 g/3%2"
+    check_decodes(
+        streaming, described((16, 128), "mxfp4", layout), cf.MemoryDesc((16, 128), "f32"), "decodes"
+    )
+
+
 def test_codes_that_lie_in_five_bytes_are_moved(stream: cf.Stream) -> None:
     """27 bits of each scale from bit 6 of a byte on, where the third of four rows has them."""
     layout = ("k/64 n/4 * 145; q=@0 k/8%8:4 k%8:32 n%4:256; "
