@@ -194,16 +194,17 @@ class _KernelWriter:
                 values = [self._output(n) for n in group]
                 names = [f"e{n}" for n in group]
                 yield from exchange.exchanged(self.vector, late, values, names)
-        joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
-        converts = not (self.types.early or self.types.moves_bits)
-        as_is = self.streams == LINE_BYTES and not (converts or self.edge or self.types.target)
+        # A line at once; not of elements that share bytes, whose places are no addresses.
+        whole = self.streams == LINE_BYTES and not (self.edge or self.types.target)
+        joined = whole and self.lanes * self.nbytes >= LEAST_JOINED
+        as_is = whole and (self.types.early or self.types.moves_bits)
         for numbers in lines:
             pairs = self.pairs.whole(numbers) if self.pairs and as_is else []
             if pairs:
                 to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
                 words = ", ".join(f"WORDS(pair{value})" for value in pairs)
                 yield f"STORE_STREAM((uint16)({words}), (__global uint16 *)({to}));"
-            elif joined and not self.edge and len(numbers) > 1:
+            elif joined and len(numbers) > 1:
                 yield from self._line(numbers)
             else:
                 for number in numbers:

@@ -86,12 +86,12 @@ def _wide(pointer: str, places: Sequence[At], plane: Placed) -> str:
 
 
 def straddling(pointer: str, at: At, bits: int) -> str:
-    """A code that lies in more than one byte: in five, where it has 26 bits and more."""
+    """A code that lies in more than one byte; in five, where it has 26 bits and more."""
     count = -(-(at.shift + bits) // 8)
-    kind = "uint" if count <= 4 else "ulong"
-    parts = [f"({kind}){pointer}[{at.after(8 * b).byte}] << {8 * b}" for b in range(count)]
-    found = f"({' | '.join(parts)}) >> {at.shift}"
-    return f"({found if count <= 4 else f'(uint)({found})'} & {(1 << bits) - 1}u)"
+    if count > 4:
+        return f"code_at({pointer} + {at.byte}, {at.shift}, {bits})"
+    parts = [f"(uint){pointer}[{at.after(8 * b).byte}] << {8 * b}" for b in range(count)]
+    return f"(({' | '.join(parts)}) >> {at.shift} & {(1 << bits) - 1}u)"
 
 
 def masked(text: str, shift: int, bits: int, phase: str) -> str:
