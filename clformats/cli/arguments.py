@@ -103,7 +103,7 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
             return tuple(int(n) for n in re.split("[x,]", text))
     shown = text if len(text) <= 60 else f"{text[:60]}..."
     raise InvalidDescriptor(
-        f"cannot read the {what} {shown!r}: expected whole numbers such as 2,17,5,4 or 2x17x5x4"
+        f"cannot read {shown!r} as {what}: expected whole numbers such as 2,17,5,4 or 2x17x5x4"
     )
 
 

@@ -56,9 +56,9 @@ def read_tensors(file: SafetensorsFile) -> dict[str, StoredTensor]:
             made = _matrix(file, prefix, scheme, bits, size)
             found[made.name] = made
             parts |= set(own.values())
-    for name, text in file.records.items():
+    for name in file.records:
         if name not in file.tensors:
-            found[name] = stored_as(file, name, MemoryDesc.parse(text.partition(" from ")[0]))
+            found[name] = _recorded(file, name)
             parts |= set(found[name].arrays)
     plain = {n: _plain(file, n, note) for n in file.tensors if n not in parts}
     return {**plain, **found}
@@ -67,7 +67,7 @@ def read_tensors(file: SafetensorsFile) -> dict[str, StoredTensor]:
 def parts_of(name: str, desc: QuantisedDesc) -> list[tuple[str, str, tuple[int, ...]]] | None:
     """Names, types and shapes of the tensors that are a matrix in a checkpoint, buffer by buffer.
 
-    None for a layout that no checkpoint has.
+    None for a layout that no checkpoint has. Raises `InvalidDescriptor` for dims that none has.
     """
     scheme = next((s for s in SCHEMES.values() if s.layout == desc.layout
                    and set(s.ends) == set(desc.fields)), None)  # fmt: skip
@@ -80,7 +80,12 @@ def parts_of(name: str, desc: QuantisedDesc) -> list[tuple[str, str, tuple[int, 
         sizes = {"e": e, "n": n, "k": k, "g": desc.fields[_scale(desc)].extents[2]}
         code, nbytes = _stored_type(scheme, field)
         leading = [_extent(s, sizes) for s in scheme.shapes[field.name]]
-        rest = b.nbytes // nbytes // prod(s for s in leading if s != -1)
+        rest, left = divmod(b.nbytes, nbytes * prod(s for s in leading if s != -1))
+        if left:
+            raise InvalidDescriptor(
+                f"{desc} does not fill words of {8 * nbytes} bits, which checkpoints have: "
+                f"{field.name} has {b.nbytes} bytes"
+            )
         shape = tuple(rest if s == -1 else s for s in leading)
         found.append((name.removesuffix(".weight") + scheme.ends[field.name], code, shape))
     return found
@@ -115,12 +120,12 @@ def stored_as(file: SafetensorsFile, name: str, desc: Any) -> StoredTensor:
     if not names or any(n not in file.tensors for n in names):
         names = [name]
     if name not in file.tensors and names == [name]:
-        raise Error(f"{shown(str(file.path))} has no {shown(name)}, of which it says {desc}")
+        raise Error(f"the record says {desc}, but there is no such tensor")
     own = {n: file.read(n) for n in names}
     if len(own) > 1:
         _check_sizes(desc, own)
     elif own[name].nbytes != desc.nbytes:
-        raise Error(f"tensor {shown(name)} has {own[name].nbytes} bytes, {desc} {desc.nbytes}")
+        raise Error(f"it has {own[name].nbytes} bytes, {desc} {desc.nbytes}")
     return StoredTensor(name, "packed", desc.dims, desc, own)
 
 
@@ -238,10 +243,22 @@ def _plain(file: SafetensorsFile, name: str, note: str) -> StoredTensor:
     tensor = file.tensors[name]
     kind, shape = tensor.type_name, tensor.shape
     if name in file.records:
-        return stored_as(file, name, MemoryDesc.parse(file.records[name].partition(" from ")[0]))
+        return _recorded(file, name)
+    try:
+        desc = MemoryDesc(shape, tensor.dtype or "u8")
+    except Error as error:
+        return StoredTensor(name, kind, shape, None, {name: file.raw(name)}, str(error))
     if tensor.dtype is None or not shape:
         note = "one value" if tensor.dtype else f"no element type {kind} here"
         return StoredTensor(name, kind, shape, None, {name: file.raw(name)}, note)
     own = file.read(name).reshape(-1)
     note = "" if tensor.dtype.kind == "float" else note
-    return StoredTensor(name, kind, shape, MemoryDesc(shape, tensor.dtype), {name: own}, note)
+    return StoredTensor(name, kind, shape, desc, {name: own}, note)
+
+
+def _recorded(file: SafetensorsFile, name: str) -> StoredTensor:
+    """A packed tensor. Raises `Error` that names it, where its record is none or does not fit."""
+    try:
+        return stored_as(file, name, MemoryDesc.parse(file.records[name].partition(" from ")[0]))
+    except Error as error:
+        raise Error(f"{shown(str(file.path))}, tensor {shown(name)}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -65,12 +66,16 @@ class Record:
             )
         packed, joint, source = text.partition(_JOINT)
         record = cls(MemoryDesc.parse(packed), MemoryDesc.parse(source)) if joint else None
-        # What pack writes has no strides and no padding; strides of 0 would make a few bytes huge.
-        if record is None or str(record) != text or record.packed.dims != record.source.dims:
+        if record is None or str(record) != text:
             raise InvalidDescriptor(f"expected DESCRIPTOR from DESCRIPTOR, got {shown(text)}")
+        # What pack writes has no strides and no padding; strides of 0 would make a few bytes huge.
         for desc in (record.packed, record.source):
+            if not isinstance(desc, MemoryDesc):
+                raise InvalidDescriptor(f"expected elements of one type, got {desc}")
             if desc != MemoryDesc(desc.dims, desc.dtype, desc.format):
                 raise InvalidDescriptor(f"expected a format without options, got {desc}")
+        if record.packed.dims != record.source.dims:
+            raise InvalidDescriptor(f"expected two descriptors of the same dims, got {shown(text)}")
         record.packed.require_layout()
         axes_of(record.source.format)
         return record
@@ -167,6 +172,14 @@ class Options:
     force: bool = False
     mover: Mover = host
     watch: Watch = field(default_factory=Watch)
+
+
+def pattern_of(match: str | None) -> re.Pattern[str]:
+    """What `Options.match` picks names by; None picks all. Raises `Error` for no expression."""
+    try:
+        return re.compile(match or "")
+    except re.error as error:
+        raise Error(f"--match {match!r} is no regular expression: {error}") from error
 
 
 def axes_of(fmt: Format) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ def _tensors(reader: Any) -> Iterator[StoredTensor]:
         kind = t.tensor_type.name
         dims = tuple(int(n) for n in reversed(t.shape.tolist()))
         raw = np.asarray(t.data).reshape(-1)
-        desc, raw = _described(kind, dims, raw)
+        try:
+            desc, raw = _described(kind, dims, raw)
+        except Error as error:
+            raise InvalidDescriptor(f"tensor {shown(t.name)}: {error}") from error
         note = "" if desc else "not decoded here: use gguf.quants.dequantize"
         yield StoredTensor(t.name, kind, dims, desc, {t.name: raw}, note)
 
@@ -104,4 +108,10 @@ class Gguf:
 def _opened(path: Path, mode: str = "r") -> Any:
     gguf = library("gguf", "files of GGUF")
     with reading(path, "GGUF file", ValueError, KeyError, IndexError):
-        return gguf.GGUFReader(path, mode)
+        reader = gguf.GGUFReader(path, mode)
+        if reader.byte_order != "I":
+            raise ValueError(
+                f"its numbers are in the byte order of other processors: let the package gguf "
+                f"change them first, by gguf-convert-endian FILE {sys.byteorder}"
+            )
+        return reader

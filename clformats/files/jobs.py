@@ -15,7 +15,7 @@ from ..formats import Format
 from ..host import packing as host
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DTYPES, DType, as_dtype, convert
-from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, shown
+from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, pattern_of, shown
 from .kinds import open_file
 from .run import JobStep, Summary, run
 
@@ -131,10 +131,7 @@ def _reasons(
     """For each tensor None, or why it is left out. Raises `Error` where all are."""
     if match is not None and file.path.suffix == ".npy":
         raise Error(f"--match selects by name, {shown(str(file.path))} has a tensor without one")
-    try:
-        pattern = re.compile(match or "")
-    except re.error as error:
-        raise Error(f"--match {match!r} is no regular expression: {error}") from error
+    pattern = pattern_of(match)
     reasons = {
         name: unfit(tensor) if pattern.search(name) else "not matched"
         for name, tensor in file.tensors.items()
@@ -170,7 +167,11 @@ def _unfit(file: Container, tensor: Tensor, plain: Format) -> str | None:
         return f"rank {len(tensor.shape)}, {plain} has {plain.ndims} ({', '.join(plain.dims)})"
     if tensor.dtype is None and re.fullmatch(r"\|?V\d+", tensor.type_name):
         return f"{_raw_types(tensor)}numpy saves types that it lacks as raw bytes"
-    return None if tensor.dtype else "clformats has no such element type"
+    return (
+        None
+        if tensor.dtype
+        else (f"elements of type {tensor.type_name} are not taken from {file.path.suffix} files")
+    )
 
 
 def _raw_types(tensor: Tensor) -> str:

@@ -87,8 +87,20 @@ class NpyFile(Container):
         with reading(self.path, self.what):
             array = self._array.mapped(self.path)
         if self._stored.kind == "V":
+            self._check_bits(array, tensor)
             return array.view(self._native(tensor))
         return array.astype(self._native(tensor), copy=False)
+
+    def _check_bits(self, array: NDArray[Any], tensor: Tensor) -> None:
+        """Raise `Error` where bytes are no codes of a type of fewer bits: some would be lost."""
+        if tensor.dtype is None or not tensor.dtype.is_packed:
+            return
+        largest, bits = int(array.view(np.uint8).max()), tensor.dtype.bits
+        if largest >> bits:
+            raise Error(
+                f"{shown(str(self.path))} has an element {largest:#04x}, {tensor.dtype} has {bits} "
+                f"bits: are these elements of another type, or of several in a byte?"
+            )
 
     def _native(self, tensor: Tensor) -> np.dtype[Any]:
         return tensor.dtype.numpy if tensor.dtype else self._stored

@@ -61,13 +61,15 @@ class OnnxFile(Container):
             if len(self._tensors) < len(self._model.graph.initializer):
                 raise ValueError("two of its initializers have the same name")
             self.tensors = {name: self._described(t) for name, t in self._tensors.items()}
+            outside = [_location(t) for t in self._all_tensors() if self._is_external(t)]
+            if not all(isinstance(file, str) for file in outside):
+                raise ValueError("the name of a file of external data is no UTF-8")
         self.records = {
             name: str(entry.value)  # bytes, where it is no UTF-8
             for name, t in self._tensors.items()
             for entry in t.metadata_props
             if entry.key == KEY
         }
-        outside = [_location(t) for t in self._all_tensors() if self._is_external(t)]
         self.inputs = (path, *sorted({path.parent / file for file in outside}))
 
     def _described(self, tensor: Any) -> Tensor:

@@ -10,7 +10,6 @@ gives its bytes again.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from ..quantised.types import layout_names, type_named
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from .checkpoints import parts_of, read_tensors, stored_as
-from .common import KEY, Options, Tensor, reading, shown
+from .common import KEY, Options, Tensor, pattern_of, reading, shown
 from .destination import destination
 from .gguf import HEADER, Gguf, read_gguf
 from .run import Mismatch, Summary
@@ -236,7 +235,7 @@ def filled_by_worker(  # what travels to a worker, as plain values
 def _job(tensor: StoredTensor, to: str, match: str | None) -> _Job:
     """What becomes of a tensor."""
     own = tensor.desc
-    if match is not None and not re.search(match, tensor.name):
+    if not pattern_of(match).search(tensor.name):
         return _Job(tensor, own, "not matched")
     if not isinstance(own, QuantisedDesc):
         return _Job(tensor, own, tensor.note or "no quantised tensor")
@@ -250,6 +249,7 @@ def _job(tensor: StoredTensor, to: str, match: str | None) -> _Job:
     try:
         change_of(own.dtype, kind)
         after = QuantisedDesc(own.dims, kind, layout)
+        parts_of(tensor.name, after)
     except Error as error:
         return _Job(tensor, own, str(error))
     return _Job(tensor, after, "as it was" if after == own else "")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
+from ..formats import Format
 from ..formats.expr import Expr, Var
 from ..tensors.described import Described, LayoutName, refuse
 from ..tensors.dtypes import as_index
@@ -47,9 +48,14 @@ class QuantisedDesc(Shaped, Described):
     buffers: tuple[Buffer, ...]
 
     def __init__(
-        self, dims: Iterable[int] | str, dtype: QuantisedType, layout: str | None = None
+        self,
+        dims: Iterable[int] | str,
+        dtype: QuantisedType,
+        layout: str | Format | None = None,
     ) -> None:
         expect(dtype, QuantisedType, "dtype")
+        if isinstance(layout, Format):  # which no quantised type has: its name is refused below
+            layout = str(layout)
         expect(layout, str | None, "layout")
         layout = layout or _default(dtype)
         set_ = object.__setattr__

@@ -147,6 +147,8 @@ def _of_integer(dtype: Codes, found: str, width: int) -> str:
         unused = 32 - dtype.bits
         return (f"convert_float{width}(as_int{width}(convert_uint{width}({found}) << {unused}u) "
                 f">> {unused})")  # fmt: skip
+    elif dtype.bits == 32:  # a signed integer does not hold them
+        return f"convert_float{width}({found})"
     return f"convert_float{width}(convert_int{width}({found}))"
 
 

@@ -347,8 +347,8 @@ def test_names_of_files_may_hold_anything(tmp_path: Path, capsys: Capture) -> No
         (["pack", "w.bin", "--to", TO], "expected a name that ends in .npy"),
         (["pack", ".", "--to", TO], "cannot tell what kind of file"),
         (["pack", "folder.npy", "--to", TO], "Is a directory"),
-        (["pack", "u16.npy", "--to", TO], "no such element type"),
-        (["pack", "bool.npy", "--to", TO], "no such element type"),
+        (["pack", "u16.npy", "--to", TO], "are not taken from .npy files"),
+        (["pack", "bool.npy", "--to", TO], "are not taken from .npy files"),
         (["pack", "pickled.npy", "--to", TO], "pickled Python objects"),
         (["pack", "two.npy", "--to", TO], "has data after its array"),
         (["pack", "p.npy", "--to", TO], f"packed already, as {PACKED}"),
@@ -360,6 +360,8 @@ def test_names_of_files_may_hold_anything(tmp_path: Path, capsys: Capture) -> No
         (["unpack", "flat.npy", "--desc", "f32:any:2x3"], "has no layout"),
         (["unpack", "flat.npy", "--desc", "nonsense"], "cannot read the descriptor"),
         (["unpack", "flat.npy", "--desc", "f32:oiyx:17x15x3x2"], "needs f32 1530"),
+        (["unpack", "quantised.npy"], "expected elements of one type, got q4_0:gguf:1x32"),
+        (["pack", "wide.npy", "--to", "ba", "--as", "f4_e2m1"], "has an element 0x1f, f4_e2m1 has"),
     ],
 )
 def test_refusals_leave_everything_as_it_was(
@@ -375,6 +377,10 @@ def test_refusals_leave_everything_as_it_was(
     np.save("flat.npy", np.load("p.npy"))
     np.save("u16.npy", np.zeros(DIMS, np.uint16))
     np.save("bool.npy", np.zeros(DIMS, np.bool_))
+    np.save("wide.npy", np.array([[0x1F, 0x0F]], np.uint8).view("V1"))
+    with Path("quantised.npy").open("wb") as file:
+        np.save(file, np.zeros(18, np.uint8))
+        np.save(file, np.array(b"clformats:q4_0:gguf:1x32 from q4_0:flat:1x32"))
     np.save("pickled.npy", np.full(DIMS, None), allow_pickle=True)
     Path("two.npy").write_bytes(2 * weights.read_bytes())
     Path("w.bin").write_bytes(weights.read_bytes())

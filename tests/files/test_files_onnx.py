@@ -186,7 +186,7 @@ def test_no_file_of_anybody_is_overwritten(tmp_path: Path, capsys: Capture) -> N
     ]
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "elsewhere"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "elsewhere", "no name"])
 def test_external_data_that_cannot_be_read(damage: str, tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
@@ -196,6 +196,8 @@ def test_external_data_that_cannot_be_read(damage: str, tmp_path: Path, capsys: 
         weights.unlink()
     elif damage == "cut":
         weights.write_bytes(weights.read_bytes()[:-1])
+    elif damage == "no name":
+        source.write_bytes(source.read_bytes().replace(b"m.weights", b"\xff.weights"))
     else:
         shutil.move(weights, tmp_path / "m.weights")
         model = onnx.load(source, load_external_data=False)

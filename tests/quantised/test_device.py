@@ -354,6 +354,13 @@ def test_planes_that_tiles_cut_are_not_asked_for(streaming: cf.Stream) -> None:
     )
 
 
+@pytest.mark.parametrize("codes", ["u32", "s32"])
+def test_codes_that_fill_a_word_have_their_values(stream: cf.Stream, codes: str) -> None:
+    fields = {"q": (codes, (1, 1)), "d": ("f32", (1, 32))}
+    src = QuantisedDesc((8, 64), cf.QuantisedType(f"of_{codes}", fields, "q * d"))
+    check_decodes(stream, src, cf.MemoryDesc((8, 64), "f32"), "decodes")
+
+
 def test_codes_that_lie_in_five_bytes_are_moved(stream: cf.Stream) -> None:
     """27 bits of each scale from bit 6 of a byte on, where the third of four rows has them."""
     layout = ("k/64 n/4 * 145; q=@0 k/8%8:4 k%8:32 n%4:256; "

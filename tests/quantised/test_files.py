@@ -343,6 +343,48 @@ def test_what_a_table_orders_is_left_alone(tmp_path: Path) -> None:
         pack_quantised(path, tmp_path / "x.safetensors", "awq_gemm")
 
 
+def test_rows_that_fill_no_words_are_left_as_they_are(tmp_path: Path) -> None:
+    """GPTQ has the zero points of eight rows in a word; the other tensors are packed."""
+    path = tmp_path / "model.gguf"
+    writer = pytest.importorskip("gguf").GGUFWriter(path, "llama")
+    for rows in (16, 12):
+        raw = random_bytes(described((rows, 64), "q4_0", "gguf"), 3).reshape(rows, -1)
+        writer.add_tensor(f"of{rows}", raw, raw_dtype=2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    done = pack_quantised(path, tmp_path / "out.safetensors", "u4g32:gptq")
+    assert [*done.done] == ["of16"]
+    assert "does not fill words of 32 bits" in done.untouched["of12"]
+
+
+def test_bad_expressions_for_names_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays, config, _ = gptq(4)
+    path, out = saved(tmp_path, arrays, config), tmp_path / "out.safetensors"
+    assert cli.main(["pack", str(path), "--to", "plain", "--match", "[", "-o", str(out)]) == 1
+    assert "--match '[' is no regular expression" in capsys.readouterr().err
+
+
+def test_a_tensor_of_too_many_dims_has_no_descriptor(tmp_path: Path) -> None:
+    path = tmp_path / "deep.safetensors"
+    shape = (1,) * 13 + (16,)
+    safetensors.save_file({"deep": np.zeros(shape, np.float32), "x": np.ones(16, np.int8)}, path)
+    tensors = read_safetensors(path)
+    assert tensors["deep"].desc is None
+    assert "at most 12" in tensors["deep"].note
+    assert tensors["x"].numpy().tolist() == [1] * 16
+
+
+def test_a_record_that_is_none_is_told_with_its_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    safetensors.save_file({"b": np.zeros(16, np.float32)}, path, {"clformats:b": "garbage"})
+    with pytest.raises(cf.Error, match=r"m\.safetensors, tensor b: cannot read .*garbage"):
+        read_safetensors(path)
+
+
 def test_experts_of_gpt_oss(tmp_path: Path) -> None:
     """Blocks of 32 columns, two codes in a byte; and their way to a .gguf's type."""
     e, n, k = 3, 8, 64

@@ -150,6 +150,18 @@ def test_inspect_lists_types_layouts_and_sizes(
     assert '"nbytes": 6912' in capsys.readouterr().out
 
 
+def test_files_of_big_endian_processors_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "big.gguf"
+    writer = gguf.GGUFWriter(path, "llama", endianess=gguf.GGUFEndian.BIG)
+    writer.add_tensor("x", np.arange(8, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(cf.Error, match="gguf-convert-endian FILE little"):
+        read_gguf(path)
+
+
 def test_what_is_no_such_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "x.gguf"
     file.write_bytes(b"no")
