@@ -34,8 +34,9 @@ class Cost:
         for end in ("low", "high"):
             if getattr(self, end) == -1.0:
                 object.__setattr__(self, end, self.seconds)
-        why = "low <= seconds <= high does not hold" * (self.high < self.seconds)
-        if isnan(self.seconds + self.low + self.high) or not 0 <= self.low <= self.seconds:
+        ordered = self.low <= self.seconds <= self.high
+        why = "" if ordered else "low <= seconds <= high does not hold"
+        if isnan(self.seconds + self.low + self.high) or self.low < 0:
             why = "a cost is a number of seconds, 0 or more"
         if why:
             raise InvalidNetwork(
@@ -61,5 +62,5 @@ def as_float(value: Any, what: str) -> float:
         if isinstance(value, str | bytes):
             raise TypeError(what)  # noqa: TRY301  # one message
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidNetwork(f"{what}: got {shown(value)}, expected a number") from None

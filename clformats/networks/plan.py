@@ -204,7 +204,8 @@ def _with_choices(network: Network, kernels: Kernels | None) -> Network:
         raise InvalidNetwork(f"got {network!r}, expected a cf.Network")
     if kernels is not None and not hasattr(kernels, "apply"):
         raise InvalidNetwork(f"kernels: got {shown(kernels)}, expected a cf.Kernels")
-    return network if kernels is None else kernels.apply(network)
+    # The plan keeps it: what is added to the caller's later has no place in the plan.
+    return network.with_checked({}) if kernels is None else kernels.apply(network)
 
 
 def _positive(number: int, what: str) -> int:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import tarfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from ..errors import InvalidArgument, InvalidRecording, Unsupported, expect
+from ..errors import InvalidRecording, Unsupported, expect
 from ..kernels.source import MOST_ARGUMENT_BYTES
+from ..opencl import opencl
 from ..runtime import Engine
 from ..runtime.engine import default_engine
 from .binding import device_of
@@ -116,7 +120,7 @@ def lacks(program: Program, variant: Variant, engine: Engine, *, inexact: bool =
     is_own = variant.tuned_for == device_of(engine)
     found = [
         *(f"the extension {e}" for e in needs.extensions if e not in there),
-        needs.opencl_c > version_of(device.opencl_c_version) and f"OpenCL C {needs.opencl_c / 100}",
+        needs.opencl_c > version_of(device) and f"OpenCL C {needs.opencl_c / 100}",
         needs.work_group > device.max_work_group_size and f"work-groups of {needs.work_group}",
         needs.largest_buffer > device.max_mem_alloc_size
         and f"a buffer of {needs.largest_buffer} bytes",
@@ -128,11 +132,15 @@ def lacks(program: Program, variant: Variant, engine: Engine, *, inexact: bool =
     return next((f"needs {lack}" for lack in found if lack), "")
 
 
-def version_of(text: str) -> int:
-    """``OpenCL C 1.2 ...`` as 120. Raises `InvalidArgument`."""
-    words = text.split()
-    try:
-        major, minor = words[2].split(".")[:2]
-        return 100 * int(major) + 10 * int(minor)
-    except (IndexError, ValueError):
-        raise InvalidArgument(f"got the version {text!r}, expected 'OpenCL C 1.2'") from None
+def version_of(device: Any) -> int:
+    """The newest OpenCL C that a device compiles: 120 is 1.2.
+
+    Devices of OpenCL 3.0 name 1.2 where older ones name the newest, and have a list of all.
+    """
+    cl = opencl()
+    named = re.match(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)
+    found = [(int(named[1]), int(named[2]))] if named else []
+    with suppress(cl.Error, AttributeError):
+        all_versions = device.get_info(cl.device_info.OPENCL_C_ALL_VERSIONS)
+        found += [(v.version >> 22, v.version >> 12 & 0x3FF) for v in all_versions]
+    return max((100 * major + 10 * minor for major, minor in found), default=0)

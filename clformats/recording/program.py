@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
+from ..kernels.source import without_comments
 
 INPUT, OUTPUT, CONSTANT, TEMPORARY = "input", "output", "constant", "temporary"
 ROLES = (INPUT, OUTPUT, CONSTANT, TEMPORARY)
@@ -83,8 +84,19 @@ class Source:
 
     @property
     def extensions(self) -> set[str]:
-        """The extensions that it switches on."""
-        return set(re.findall(r"#pragma\s+OPENCL\s+EXTENSION\s+(\w+)\s*:\s*enable", self.text))
+        """The extensions that it switches on whatever the device: not those between #if and #endif.
+
+        A kernel that asks for an extension before it switches it on also runs without.
+        """
+        found, depth = set(), 0
+        for line in without_comments(self.text).splitlines():
+            directive = re.match(r"\s*#\s*(if|endif|pragma\s+OPENCL\s+EXTENSION)", line)
+            word = directive[1] if directive else ""
+            depth += {"if": 1, "endif": -1}.get(word, 0)
+            enabled = re.search(r"(\w+)\s*:\s*enable", line)
+            if word.startswith("pragma") and enabled and not depth:
+                found.add(enabled[1])
+        return found
 
     @property
     def version(self) -> int:

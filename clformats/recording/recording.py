@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -101,6 +102,7 @@ class Recording(Stream):
 
     def _name(self, name: str, memory: Memory, role: str) -> None:
         self._take(check_name(name, f"the {role}"))
+        check_storage(memory)
         memory.check_place(self.context, "the recording")
         self._slots.name(memory, name, role)
 
@@ -194,15 +196,16 @@ class Recording(Stream):
     def _touch(self, memory: Memory, about: str, *, writes: bool) -> None:
         slot = self._slots.of(memory)
         nbytes = memory.tracked_buffer.size if slot.role == TEMPORARY else memory.nbytes
-        if writes:
-            slot.write(memory, nbytes, 1, about, covers=0)
-        else:
-            slot.read(memory, nbytes, 1, about)
+        touch = partial(slot.write, covers=0) if writes else slot.read
+        touch(memory, nbytes, 1, about)
 
     def _argument(self, number: int, given: Any) -> Argument:
         cl = opencl()
         if isinstance(given, Memory) and given.tracked_buffer is not None:
             return OfBuffer(self._slots.of(given).number)
+        if isinstance(given, Memory):
+            told = f"argument {number}: {given!r} has no elements: a recorded kernel needs a buffer"
+            raise Unsupported("RECORDING", told)
         if isinstance(given, Scalar):
             return self._scalar(given)
         if isinstance(given, cl.LocalMemory):
@@ -247,8 +250,8 @@ class Recording(Stream):
         if not isinstance(content, Memory):
             made = from_numpy(content, self.engine, format=format, dtype=dtype)
         memory: Memory = made
-        memory.check_use("record what it holds", self.context, "the recording")
         check_storage(memory)
+        memory.check_use("record what it holds", self.context, "the recording")
         held = _bytes_of(memory) if memory.tracked_buffer is not None else b""
         with LOCK:
             self._slots.of(memory).become_constant(held, str(memory.desc))
@@ -262,6 +265,7 @@ class Recording(Stream):
         """
         for memory in memories:
             expect(memory, Memory, "memory")
+            check_storage(memory)
             memory.check_use("record it", self.context, "the recording")
             self._slots.of(memory).scratch = True
 

@@ -152,6 +152,11 @@ def check_storage(memory: Memory) -> None:
     buffer = memory.tracked_buffer
     if memory.desc.format.image:
         raise Unsupported("RECORDING", f"{memory!r} is {image_is_not(memory.desc)}")
+    if memory.parts:
+        raise Unsupported(
+            "RECORDING",
+            f"{memory!r} has its fields in buffers of their own: record it in one buffer",
+        )
     if buffer is None:
         return
     if storage.is_svm(buffer):

@@ -39,7 +39,8 @@ def source_of(kernel: pyopencl.Kernel, engine: Engine) -> Source:
             f"the kernel {kernel.function_name} is of a program without source, or of one that is "
             f"gone: make it by engine.kernel(source, name)",
         )
-    kept = re.sub(r"-I\s*(\"[^\"]*\"|\S+)", "", options).split()
+    # The folders of pyopencl's own headers, which the source does not include.
+    kept = re.sub(r"(?<!\S)-I\s*(\"[^\"]*\"|\S+)", "", options).split()
     rounds = _ROUNDED in kept
     return Source(_whole(text, kernel), " ".join(o for o in kept if o != _ROUNDED), rounds)
 

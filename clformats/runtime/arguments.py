@@ -28,6 +28,8 @@ DECLARED = "_clformats_declared"
 
 _PLAIN = (np.generic, np.ndarray)
 _SEQUENCES = (tuple, list)
+MOST_SIZES = 3
+"""Of work-items, as every OpenCL device takes them."""
 _AT_ONCE = "_set_arg_buf_multi"
 """What pyopencl itself sets numbers by where it was told their types: 0.1 us."""
 
@@ -184,16 +186,28 @@ def check_reads(args: Sequence[Any], reads: Sequence[Any]) -> None:
 
 
 def check_run_sizes(global_size: object, local_size: object) -> None:
-    """Raise `InvalidArgument` unless they are tuples of integers, or None for the second."""
-    for name, size in (("global_size", global_size), ("local_size", local_size)):
-        if name == "local_size" and size is None:
-            continue
-        if not isinstance(size, _SEQUENCES) or not size or not all(map(_counts, size)):
-            got = shown(size) if not isinstance(size, tuple) else size
-            raise InvalidArgument(
-                f"{name}: got {got}, expected a tuple of integers such as (1024,)"
-            )
+    """Raise `InvalidArgument` unless they are one to three integers; for the second also None."""
+    items = _sizes("global_size", global_size, 0)
+    group = items if local_size is None else _sizes("local_size", local_size, 1)
+    if len(group) != len(items):
+        raise InvalidArgument(
+            f"local_size: got {local_size}, expected as many sizes as global_size {global_size} has"
+        )
 
 
-def _counts(size: object) -> bool:
-    return (type(size) is int or isinstance(size, np.integer)) and bool(size >= 0)
+def _sizes(name: str, sizes: object, least: int) -> Sequence[Any]:
+    if (
+        isinstance(sizes, _SEQUENCES)
+        and 1 <= len(sizes) <= MOST_SIZES
+        and all(_is_count(n, least) for n in sizes)
+    ):
+        return sizes
+    got = shown(sizes) if not isinstance(sizes, tuple) else sizes
+    raise InvalidArgument(
+        f"{name}: got {got}, expected a tuple of integers such as (1024,): one to three, from "
+        f"{least} on"
+    )
+
+
+def _is_count(size: object, least: int) -> bool:
+    return (type(size) is int or isinstance(size, np.integer)) and bool(size >= least)

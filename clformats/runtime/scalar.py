@@ -42,7 +42,10 @@ class Scalar:
                 )
             return bytes(kind(int(value)).tobytes())
         with np.errstate(over="ignore"):
-            found = kind(np.float64(value))
-        if np.isinf(found) and not np.isinf(np.float64(value)):
+            try:
+                found = kind(np.float64(value))
+            except OverflowError:  # of an int
+                found = kind(np.float64(np.inf))
+        if np.isinf(found) and (isinstance(value, int) or not np.isinf(value)):
             raise InvalidArgument(f"{self.name}: got {value!r}, which is beyond {self.dtype}")
         return bytes(found.tobytes())

@@ -253,6 +253,8 @@ class MemoryDesc(described.Made, Shaped, Pixels):
         Takes ints, or integer arrays that broadcast against each other (result: int64 array).
         Raises IndexError for an index outside the tensor; negative indices do not wrap.
         """
+        if not self.ndims:
+            raise IndexError(f"{self} has no dims, and so no element")
         if len(index) != self.ndims:
             raise IndexError(
                 f"got {len(index)} indices for {self.ndims} dimensions "

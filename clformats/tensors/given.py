@@ -39,7 +39,11 @@ def as_any_desc(value: object, what: str) -> Any:
 
 
 def require_memory(desc: MemoryDesc) -> None:
-    """Raise `InvalidDescriptor` without a layout, and for more bytes than memory can ever have."""
+    """Raise `InvalidDescriptor` without dims or layout, and for more bytes than there can be."""
+    if not desc.ndims:
+        raise InvalidDescriptor(
+            f"{desc} has no dims, and so no element: describe a single value by the dims (1,)"
+        )
     desc.require_layout()
     check_size(desc.geometry, desc.dtype.bits)
 

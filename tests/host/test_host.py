@@ -106,6 +106,12 @@ def test_arrays_of_other_types_are_converted(kind: str) -> None:
 def test_a_single_value_is_no_tensor() -> None:
     with pytest.raises(cf.InvalidDescriptor, match="single value"):
         cf.pack(3.0, cf.MemoryDesc((1,), "f32"))
+    nothing = cf.MemoryDesc((), "f32")
+    for job in (cf.pack, cf.unpack):
+        with pytest.raises(cf.InvalidDescriptor, match=r"no dims.* by the dims \(1,\)"):
+            job(np.zeros((), np.float32), nothing)
+    with pytest.raises(IndexError, match="no element"):
+        nothing.offset()
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -49,6 +49,18 @@ def test_a_plan_is_read_back_from_its_text_alone() -> None:
     assert cf.FormatPlan.from_json(back.to_json()).to_json() == back.to_json()
 
 
+def test_what_is_added_to_a_network_later_is_not_in_its_plan() -> None:
+    net = cf.Network()
+    for name in "xyz":
+        net.value(name, D)
+    as_it_is = [cf.Choice(("nchw",), ("nchw",), 1e-6)]
+    net.node("a", ["x"], ["y"], "R", as_it_is)
+    plan = cf.propagate(net, reorder_cost=lambda _v, _s, _d: 2e-6)
+    text = plan.to_json()
+    net.node("b", ["y"], ["z"], "R", as_it_is)
+    assert plan.to_json() == text
+
+
 def test_kernels_and_constants_are_given_by_name() -> None:
     text = small().to_json()
     weights, handle = np.ones((32, 32, 3, 3), np.float32), object()

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import clformats as cf
 from clformats.recording.export import targets_of
 from clformats.recording.load import read_program, version_of
 from clformats.recording.manifest import MANIFEST, read, sealed, written
+from clformats.recording.program import Source
 from clformats.runtime.engine import SOURCE
 from clformats.schedule import Traits
 from tests.recording_support import bytes_of, poison, sequence
@@ -209,10 +211,34 @@ def test_a_device_that_lacks_something_refuses(engine: cf.Engine, tmp_path: Path
 
 
 def test_versions_of_opencl_c() -> None:
-    assert version_of("OpenCL C 1.2 PoCL") == 120
-    assert version_of("OpenCL C 3.0") == 300
-    with pytest.raises(cf.InvalidArgument):
-        version_of("C")
+    """Of a device of OpenCL 3.0, which names 1.2, the newest in its list."""
+    all_versions = [SimpleNamespace(version=major << 22) for major in (1, 3)]
+    for name, listed, newest in (
+        ("OpenCL C 1.2 PoCL", [], 120), ("OpenCL C 3.0", [], 300), ("C", [], 0),
+        ("OpenCL C 1.2 PoCL", all_versions, 300),
+    ):  # fmt: skip
+        info = lambda _, listed=listed: listed  # noqa: E731
+        assert version_of(SimpleNamespace(opencl_c_version=name, get_info=info)) == newest
+
+
+ENABLED = "#pragma OPENCL EXTENSION cl_khr_a : enable"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_needed"),
+    [
+        (f"  {ENABLED}", True),
+        (ENABLED.replace("#", "# ").replace(" :", ":"), True),
+        (f"#ifdef cl_khr_a\n{ENABLED}\n#endif", False),
+        (f"#if 1\n#if 2\n#endif\n{ENABLED}\n#endif", False),
+        (f"#if 1\n#else\n#endif\n{ENABLED}", True),
+        (f"/* {ENABLED} */", False),
+        (ENABLED.replace("enable", "disable"), False),
+        (f'constant char text[] = "{ENABLED}";', False),
+    ],
+)
+def test_extensions_are_needed_where_nothing_asks_for_them(text: str, is_needed: bool) -> None:
+    assert Source(text).extensions == ({"cl_khr_a"} if is_needed else set())
 
 
 def golden(stream: cf.Stream) -> tuple[cf.Recording, dict[str, cf.Memory]]:

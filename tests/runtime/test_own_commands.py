@@ -343,13 +343,16 @@ def test_images_and_buffers_are_not_taken_for_each_other(engine: cf.Engine) -> N
     stream.run(other, (1,), None, image, np.int32(1), plain, np.float32(1), reads=[image])
 
 
-@pytest.mark.parametrize("size", [SIZE, (SIZE / 2,), (-1,), ("1",), (), None])
+@pytest.mark.parametrize("size", [SIZE, (SIZE / 2,), (-1,), ("1",), (), (1, 1, 1, 1), None])
 def test_sizes_are_tuples_of_integers(engine: cf.Engine, size: Any) -> None:
     stream, a = cf.Stream(engine), ones(engine)
     kernel = engine.kernel("kernel void f(global float *p) {}", "f")
     for runs in (stream, cf.Recording(engine, inputs={}, outputs={"a": a})):
         with pytest.raises(cf.InvalidArgument, match=r"global_size: got .* a tuple of integers"):
             runs.run(kernel, size, None, a)
+        for local in ((0,), (1, 1), 1):
+            with pytest.raises(cf.InvalidArgument, match="local_size: got"):
+                runs.run(kernel, (SIZE,), local, a)  # type: ignore[arg-type]
     stream.run(kernel, (np.int64(SIZE),), [1], a)
     with pytest.raises(cf.InvalidArgument, match=r"reads: got Memory.*expected a list"):
         stream.run(kernel, (SIZE,), None, a, reads=a)  # type: ignore[arg-type]

@@ -605,14 +605,21 @@ static clf_status clf_check_extensions(clf_program *p, const clf_node *list)
     return status;
 }
 
-/* The version of OpenCL C, times 100. */
+/* The newest version of OpenCL C that the device compiles, times 100. Devices of OpenCL 3.0 name 1.2 where
+ * older ones name the newest, and have a list of all: CL_DEVICE_OPENCL_C_ALL_VERSIONS, newer than some headers. */
 static size_t clf_version(clf_program *p)
 {
+    struct { cl_uint version; char name[64]; } all[64];
     char *text = clf_info(p, NULL, CL_DEVICE_OPENCL_C_VERSION);
-    size_t found = 0;
+    size_t found = 0, bytes = 0, k;
     if (text && !strncmp(text, "OpenCL C ", 9) && strlen(text) >= 12)
         found = (size_t)(text[9] - '0') * 100 + (size_t)(text[11] - '0') * 10;
     free(text);
+    if (clGetDeviceInfo(p->device, 0x1066, sizeof all, all, &bytes) != CL_SUCCESS) return found;
+    for (k = 0; k < bytes / sizeof all[0]; k++) {
+        const size_t own = (size_t)(all[k].version >> 22) * 100 + (size_t)(all[k].version >> 12 & 0x3ff) * 10;
+        if (own > found) found = own;
+    }
     return found;
 }
 

@@ -83,7 +83,8 @@ clf_status clf_program_buffer(const clf_program *program, size_t index, clf_buff
  * buffers of their own. */
 clf_status clf_program_set_buffer(clf_program *program, const char *name, cl_mem buffer);
 
-/* Gives a scalar, converted to its type; refused where that cannot hold it. */
+/* Gives a scalar, converted to its type; refused where that cannot hold it. Of the whole numbers beyond 2^53
+ * only those can be given that a double has. */
 clf_status clf_program_set_scalar(clf_program *program, const char *name, double value);
 size_t clf_program_num_scalars(const clf_program *program);
 const char *clf_program_scalar(const clf_program *program, size_t index); /* its name, or NULL */
