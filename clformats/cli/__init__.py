@@ -93,6 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0
+    except MemoryError as error:
+        print(f"clformats: not enough memory: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"clformats: cannot write the output: {error}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left unwritten goes there
@@ -120,7 +123,8 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 def _flushed(code: int) -> int:
     """The code, once all is written: a full disk found at the interpreter's end is a traceback."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it is None where it was closed before the program began
+        sys.stdout.flush()
     return code
 
 

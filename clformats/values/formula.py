@@ -94,6 +94,11 @@ class Formula:
         return tuple(dict.fromkeys(f.text for f in _nodes(self) if f.kind == "name"))
 
     @property
+    def calls(self) -> frozenset[str]:
+        """The functions that it calls."""
+        return frozenset(f.text for f in _nodes(self) if f.kind == "call")
+
+    @property
     def is_condition(self) -> bool:
         """Whether its value is true or false."""
         return self.kind == "operator" and (self.text in _CONDITIONS or self.text == "!")

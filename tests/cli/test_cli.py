@@ -470,6 +470,14 @@ def test_bad_input_is_answered_in_one_line(
     assert told in refusal(capsys, *arguments)
 
 
+def test_a_closed_stdout_is_no_error() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m clformats explain bfyx >&-"],
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", [["header"], ["list"], ["explain", "bfyx"]])
 def test_a_full_disk_behind_stdout_is_one_line(words: list[str]) -> None:

@@ -130,6 +130,8 @@ def test_the_command_finds_digits_in_files(
     few = [f for pair in zip(few[1::2], few[::2], strict=True) for f in pair]
     assert cli.main(["infer", *few, "--bits", "4"]) == 1
     assert "give more" in capsys.readouterr().err
+    assert cli.main(["infer", str(tmp_path), "--write", f"{10**8}x{10**8}", "--bits", "4"]) == 1
+    assert "not enough memory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,21 @@ def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -
                           attr=attr)  # fmt: skip
 
 
+def test_huge_values_leave_their_neighbours_alone(stream: cf.Stream) -> None:
+    """Vectors of PoCL's sine were wrong in all lanes beside a huge or subnormal one."""
+    some = np.array([0.5, 1e-3, 1e-8, 3e38, 2, 3, 1e-44, 7], np.float32)
+    values = np.random.default_rng(0).choice(some, (64, 72))
+    src, dst = D(values.shape, "f32", "ab"), D(values.shape, "f32", "ba")
+    memory, ordinary = cf.Memory(dst, stream.engine), (values > 1e-37) & (values < 1e37)
+    for function in ("sin", "cos", "tan", "exp"):
+        reorder = cf.Reorder(src, dst, stream.engine, attr=cf.Attr(expression=f"{function}(x)"))
+        reorder(stream, cf.from_numpy(values, stream.engine), memory)
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, function)(values.astype(np.float64)).astype(np.float32)
+        found = cf.to_numpy(memory)[ordinary]
+        assert np.allclose(found, wanted[ordinary], rtol=2e-6, atol=0), function
+
+
 @pytest.mark.parametrize("dtype", ALL_TYPES)
 def test_an_expression_may_be_constant(dtype: str, stream: cf.Stream) -> None:
     """Padding stays zero; a number for all lanes is a vector too."""
