@@ -167,11 +167,9 @@ def _unfit(file: Container, tensor: Tensor, plain: Format) -> str | None:
         return f"rank {len(tensor.shape)}, {plain} has {plain.ndims} ({', '.join(plain.dims)})"
     if tensor.dtype is None and re.fullmatch(r"\|?V\d+", tensor.type_name):
         return f"{_raw_types(tensor)}numpy saves types that it lacks as raw bytes"
-    return (
-        None
-        if tensor.dtype
-        else (f"elements of type {tensor.type_name} are not taken from {file.path.suffix} files")
-    )
+    if tensor.dtype is None:
+        return f"elements of type {tensor.type_name} are not taken from {file.path.suffix} files"
+    return None
 
 
 def _raw_types(tensor: Tensor) -> str:

@@ -274,6 +274,8 @@ def coordinates(
 def _coordinates(
     placed: Sequence[Placed], padded: Sequence[int], offset: int
 ) -> tuple[int, ...] | None:
+    if offset < 0:
+        return None
     values: dict[tuple[tuple[int, ...], bool], int] = {d.digit.index: 0 for d in placed}
     rest = offset
     for p in sorted(placed, key=lambda p: (p.stride, p.size), reverse=True):

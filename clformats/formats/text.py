@@ -38,7 +38,10 @@ _NO_DIGITS = {
 
 def is_digits(name: str) -> bool:
     """Whether a text can only be meant as digits, right or wrong: a name has none of these."""
-    return bool(re.search(r"[\s/%~]|(?:^|\|)\(", re.sub(r"\s*\|\s*", "|", name)))
+    sections = [section.strip() for section in name.split("|")]
+    return name != name.strip() or any(
+        section.startswith("(") or re.search(r"[\s/%~]", section) for section in sections
+    )
 
 
 def read(text: str, letters: str | None = None) -> Parsed:

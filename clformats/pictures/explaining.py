@@ -211,7 +211,7 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     yield f"  bytes    {desc.nbytes}"
     if desc.image_shape:
         *rows, width, channels = desc.image_shape
-        layers = f" in {rows[0]} layers" * (len(rows) == 2)
+        layers = f" in {rows[0]} layers" if len(rows) == 2 else ""
         size = f"{width} x {rows[-1]} pixels (width x height)" if rows else f"{width} pixels"
         pitch = row_pitch(desc) // channels
         apart = f", rows {pitch} pixels apart" * (pitch > width)

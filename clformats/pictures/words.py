@@ -64,10 +64,16 @@ def dimension_words(fmt: Format) -> tuple[str, ...]:
 
 
 def _in_onednn_letters(fmt: Format) -> bool:
-    """Whether the name spells oneDNN's dimensions; w is the width only where it comes last."""
+    """Whether the letters are oneDNN's dimensions; w is the width only where it comes last.
+
+    Not the name: digits that a tag has, too, have its name, and letters of their own.
+    """
+    if fmt.role in ("generic", "rnn"):
+        return True
+    if set(fmt.letters) - set(_ONEDNN):
+        return False
     domain = set(fmt.letters) & set("nch") or fmt.letters.endswith("w")
-    capitals = any(c.isupper() for c in fmt.name)
-    return bool(domain) or capitals or fmt.role in ("generic", "rnn")
+    return bool(domain) or any(c.isupper() for c in fmt.name)
 
 
 def spelled(fmt: Format) -> str:

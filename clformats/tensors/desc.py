@@ -33,6 +33,7 @@ from .dtypes import DType, as_dtype, as_index
 from .geometry import (
     Geometry,
     Padding,
+    blocks_of,
     by_format,
     by_strides,
     check_dims,
@@ -40,6 +41,7 @@ from .geometry import (
     int_tuple,
     relaid,  # fmt: skip
     strided,
+    strides_of,
     with_extra,
 )
 from .shaped import Pixels, Shaped
@@ -157,17 +159,17 @@ class MemoryDesc(described.Made, Shaped, Pixels):
     @property
     def strides(self) -> tuple[int, ...]:
         """The stride of the outermost digit of each logical dimension, in elements (oneDNN's)."""
-        return operations.strides_of(self.geometry)
+        return strides_of(self.geometry)
 
     @property
     def inner_blks(self) -> tuple[int, ...]:
         """The block sizes, outermost block first (oneDNN's)."""
-        return tuple(size for size, _ in operations.blocks_of(self.geometry))
+        return tuple(size for size, _ in blocks_of(self.geometry))
 
     @property
     def inner_idxs(self) -> tuple[int, ...]:
         """The dimension of each block in `inner_blks`."""
-        return tuple(d for _, d in operations.blocks_of(self.geometry))
+        return tuple(d for _, d in blocks_of(self.geometry))
 
     @property
     def nbytes(self) -> int:

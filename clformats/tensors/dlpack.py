@@ -123,6 +123,8 @@ def _is_hidden(tensor: Any) -> bool:
 
 
 def _exported(tensor: Any, *, in_place: bool) -> Any:
+    if _is_torch(tensor) and getattr(tensor, "is_neg", bool)():
+        raise ValueError("its values are negated as they are read: give tensor.resolve_neg()")
     if _is_hidden(tensor):
         tensor = tensor.view(sys.modules["torch"].uint8)
     try:

@@ -131,7 +131,7 @@ def as_array(value: object) -> NDArray[Any]:
         if not speaks:
             raise
         return dlpack.array_of(value)  # torch's of bf16, for which numpy has no type
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:  # torch's of tensors with gradients
         raise InvalidArgument(f"no array can be made of {shown(value)}: {error}") from None
     if array.dtype.kind in "OSUMm":
         raise InvalidArgument(f"expected an array of numbers, got {shown(value)}: {array.dtype}")

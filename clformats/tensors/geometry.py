@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..errors import InvalidDescriptor, expect
+from ..errors import InvalidDescriptor, Unsupported, expect
 from ..formats.digits import MAX_NDIMS, RUNTIME, Digit, Layout, Placed, place, round_up
 from ..formats.format import Format
 from ..formats.names import ABSTRACT
@@ -124,6 +124,39 @@ def by_blocking(
     )
     pads = ((0, 0),) * ndims
     return Geometry(tuple(dims), Format.from_layout(layout), placed, tuple(padded), pads, offset0)
+
+
+def blocks_of(g: Geometry) -> tuple[tuple[int, int], ...]:
+    """The blocks as (size, dimension), outermost first. Only oneDNN's blocked formats have them.
+
+    Raises `Unsupported` (code NOT_A_TAG) for others, and where blocks have strides of their own.
+    """
+    if g.format.layout is None or not g.format.layout.is_tag:
+        raise Unsupported(
+            "NOT_A_TAG",
+            f"{g.format} is no blocked format in oneDNN's sense: its blocks cannot be listed; "
+            f"the digits of a descriptor are in .placed",
+        )
+    blocks = [p for p in g.placed if p.digit.size is not None]
+    for k, p in enumerate(blocks):
+        dense = prod(inner.size for inner in blocks[k + 1 :])
+        if p.size > 1 and p.stride != dense:
+            raise Unsupported(
+                "NOT_A_TAG",
+                f"the blocks of {g.format} have gaps, which oneDNN's notation cannot say: a block "
+                f"of {p.size} has the stride {p.stride}, not {dense}; see .placed",
+            )
+    return tuple((p.size, p.digit.dims[0]) for p in blocks)
+
+
+def strides_of(g: Geometry) -> tuple[int, ...]:
+    """Per logical dimension the stride of its outermost digit, in elements."""
+    result = [0] * len(g.dims)
+    for p in g.placed:
+        if p.digit.size is None:
+            for d in p.digit.dims:
+                result[d] = p.stride
+    return tuple(result)
 
 
 def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
@@ -333,14 +366,15 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
 
 
 def check_overlap(dims: Sequence[int], strides: Sequence[int]) -> None:
-    """Raise if elements overlap: each stride must exceed the span of the next smaller one."""
+    """Raise unless each stride exceeds the span of the next smaller one, as oneDNN has it."""
     least = 1
     for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
         if stride == 0 or dims[d] == 1:
             continue
         if stride < least:
+            why = "negative" if stride < 0 else "elements overlap, or interleave"
             raise InvalidDescriptor(
-                f"strides {tuple(strides)} of dims {tuple(dims)} make elements overlap: stride "
-                f"{stride} of dimension {d} must be 0 or at least {least}"
+                f"strides {tuple(strides)} of dims {tuple(dims)}: {why}; stride {stride} of "
+                f"dimension {d} must be 0 or at least {least}"
             )
         least = stride * dims[d]

@@ -18,29 +18,7 @@ from ..formats.digits import RUNTIME, Digit, Layout, Placed
 from ..formats.expr import Expr
 from ..formats.format import Format
 from .crops import Crops
-from .geometry import Geometry, by_blocking
-
-
-def blocks_of(g: Geometry) -> tuple[tuple[int, int], ...]:
-    """The blocks as (size, dimension), outermost first. Only oneDNN's blocked formats have them."""
-    if g.format.layout is None or not g.format.layout.is_tag:
-        raise Unsupported(
-            "NOT_A_TAG",
-            f"{g.format} is no blocked format in oneDNN's sense: its blocks cannot be listed; "
-            f"the digits of a descriptor are in .placed",
-        )
-    return tuple((p.size, p.digit.dims[0]) for p in g.placed if p.digit.size is not None)
-
-
-def strides_of(g: Geometry) -> tuple[int, ...]:
-    """Per logical dimension the stride of its outermost digit, in elements."""
-    result = [0] * len(g.dims)
-    for p in g.placed:
-        if p.digit.size is None:
-            for d in p.digit.dims:
-                result[d] = p.stride
-    return tuple(result)
-
+from .geometry import Geometry, blocks_of, by_blocking, strides_of
 
 T = TypeVar("T")
 

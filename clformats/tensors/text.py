@@ -10,8 +10,7 @@ from ..formats.digits import RUNTIME, place
 from ..formats.registry import for_bits, without_bits
 from ..formats.sums import Extra
 from .dtypes import DType
-from .geometry import Geometry, extents
-from .operations import strides_of
+from .geometry import Geometry, extents, strides_of
 
 _OPTIONS = {
     "pad": "pad=0+0x1+1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -78,6 +79,18 @@ def test_explain_is_what_the_command_prints(
     assert cli.main(["explain", *words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == explained.data
     assert explained._repr_html_().startswith("<pre>")
+
+
+def test_explain_takes_every_listed_format_as_digits() -> None:
+    for fmt in cf.formats():
+        with suppress(cf.Unsupported):
+            assert str(cf.explain(cf.notations.render(fmt, "digits")))
+
+
+@pytest.mark.parametrize("name", ["C|4c", "h|w", "Chwn|4c"])
+def test_explain_tells_the_size_of_an_image_of_one_row(name: str) -> None:
+    shape = range(2, 2 + cf.Format(name).ndims)
+    assert "pixels, channels: 4" in str(cf.explain(name, [*shape])) or name == "h|w"
 
 
 def test_explain_takes_formats_and_descriptors() -> None:

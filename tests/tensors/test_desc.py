@@ -158,10 +158,11 @@ def test_strides_that_onednn_accepts(
         ((2, 3), (5, 2)),
         ((2, 3, 4), (3, 8, 1)),
         ((2, 2), (2, 2)),
+        ((2, 2, 3), (12, 8, 1)),
     ],
 )
 def test_overlapping_strides_are_refused(dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    with pytest.raises(cf.InvalidDescriptor, match="overlap"):
+    with pytest.raises(cf.InvalidDescriptor, match="overlap" if min(strides) >= 0 else "negative"):
         D(dims, "f32", strides=strides)
 
 
@@ -360,6 +361,23 @@ def test_inner_blocks_of_what_is_no_tag() -> None:
     with pytest.raises(cf.Unsupported) as caught:
         _ = desc.inner_blks
     assert caught.value.code == "NOT_A_TAG"
+
+
+def test_blocks_with_gaps_are_not_reshaped_as_dense_ones() -> None:
+    """As repeating the other dimension of a tile of two blocks leaves them."""
+    repeated = D((2, 8, 1, 1), "f32", "aBcD4b2d").broadcast_to((2, 8, 1, 3))
+    gaps = cf.MemoryDesc.parse("f32:aB2b:2x4:strides=16x4x2")
+    for refused in (lambda: repeated.reshape((2, 8, 3)), lambda: gaps.reshape((2, 4)),
+                    lambda: gaps.inner_blks, lambda: gaps.inner_idxs):  # fmt: skip
+        with pytest.raises(cf.Unsupported, match="has the stride 2, not 1"):
+            refused()
+
+
+def test_places_in_front_of_a_region_are_nobodys() -> None:
+    """Also where the finer digit has the larger stride."""
+    region = D((2, 10), "f32", "a b%5 b/5").submemory((1, 10), (1, 0))
+    assert [region.coords(k) for k in range(10)] == [None] * 10
+    assert {region.coords(int(k)) for k in region.offsets().flat} == {(0, b) for b in range(10)}
 
 
 # --- operations -----------------------------------------------------------------------------------

@@ -134,6 +134,10 @@ def test_what_cannot_be_read_is_refused() -> None:
         array_of(Tensor(np.zeros(3, np.complex64)))
     with pytest.raises(cf.InvalidDescriptor, match="got int, expected a tensor in host memory"):
         array_of(5)
+    negated = Torch(values("f32"))
+    negated.is_neg = lambda: True  # type: ignore[attr-defined]
+    with pytest.raises(cf.InvalidDescriptor, match=r"give tensor\.resolve_neg\(\)"):
+        array_of(negated)
 
 
 @pytest.mark.device
