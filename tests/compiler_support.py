@@ -28,9 +28,9 @@ def dies(program, where):
     with open(os.environ["BUILDS"], "a") as builds:
         print(where, name, os.getpid(), file=builds)
     if where == place and ("every" in os.environ["VICTIMS"] or name in os.environ["VICTIMS"]):
-        os.write(2, b"compiler: cannot emit physreg copy\\n")
+        os.write(2, os.environ["SAID"].encode())
         {"abort": os.abort, "exit": lambda: os._exit(8), "hang": lambda: time.sleep(1000),
-         "kill": lambda: os.kill(os.getpid(), 9)}[fault]()
+         "fill": lambda: os._exit(1), "kill": lambda: os.kill(os.getpid(), 9)}[fault]()
 
 build, get_info, launch = cl.Program.build, cl.Program.get_info, cl.enqueue_nd_range_kernel
 
@@ -50,6 +50,9 @@ def launches(queue, kernel, *arguments, **more):
 cl.Program.build, cl.Program.get_info, cl.enqueue_nd_range_kernel = builds, gives, launches
 """
 
+NO_ROOM = "LLVM ERROR: IO failure on output stream: No space left on device\n"
+"""What PoCL ends with on a full disk."""
+
 
 @dataclass(frozen=True)
 class Faulty:
@@ -64,6 +67,7 @@ class Faulty:
             "PYTHONPATH": f"{self.folder}{os.pathsep}{ROOT}",
             "FAULT": fault,
             "VICTIMS": " ".join(hashes),
+            "SAID": NO_ROOM if fault.startswith("fill") else "compiler: cannot emit physreg copy\n",
             "BUILDS": str(self.folder / "builds"),
         }
 

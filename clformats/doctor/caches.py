@@ -26,6 +26,9 @@ _OF_POCL = "POCL_CACHE_DIR"
 REMEDY = f"Set {VARIABLE} to a folder that you alone can write"
 LEAST_BYTES = 1 << 20
 """The room that a cache folder must have."""
+LEAST_FREE = 16 << 20
+"""The room that must be left on its disk: PoCL ends a process that finds it full, and programs
+take up to some MB while they are built."""
 
 
 def provide_cache_folder() -> str:
@@ -68,6 +71,14 @@ def _try_out(folder: Path) -> None:
             there = there.parent
         with tempfile.TemporaryFile(dir=there) as file:
             os.posix_fallocate(file.fileno(), 0, LEAST_BYTES)
+        _check_disk(there)
     except OSError as error:
         error.filename = str(folder)
         raise
+
+
+def _check_disk(folder: Path) -> None:
+    """Raise OSError where a disk is nearly full; some file systems do not tell."""
+    disk = os.statvfs(folder)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < LEAST_FREE:
+        raise OSError(errno.ENOSPC, f"less than {LEAST_FREE >> 20} MiB are free")

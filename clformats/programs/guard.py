@@ -40,12 +40,17 @@ SWITCH = "CLFORMATS_GUARD"
 LIMIT = "CLFORMATS_BUILD_SECONDS"
 SECONDS = 60.0
 """After this many seconds a build has hung; it takes one at the most, of a machine that is free."""
+LONGEST = 1e6
+"""The most seconds that can be asked for, or what "inf" is: twelve days."""
 QUEUE = 2.0
 """Seconds for which a build waits for a busy worker before it gets one of its own."""
 INSIDE = ("rusticl", "Clover")
 """Platforms that compile inside the process also for devices which are no CPUs."""
 _NOT_THE_COMPILER = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Not sent by a compiler, but by a system that is out of memory, or by the user."""
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "Cannot allocate memory",
+            "bad_alloc", "Too many open files")  # fmt: skip
+"""What compilers print that end for want of it: the next build may find enough."""
 LOST = "lost"
 """The outcome of a build whose worker ended before it began, or was killed."""
 _TAIL = 4000
@@ -213,6 +218,12 @@ class Worker:
             return BuildOutcome(
                 HUNG if stage else LOST, f"no answer in {self._seconds:g} s", stage, said
             )
+        lacks = [line for line in said.splitlines() if any(told in line for told in _NO_ROOM)]
+        if lacks:
+            raise DeviceError(
+                f"a program is not built, as the compiler had no room: {lacks[-1].strip()}. Make "
+                f"room in the cache folders, which `clformats doctor` names, or in memory"
+            )
         name = _name_of(self._process.returncode)
         lost = not stage or name.endswith(_NOT_THE_COMPILER)
         return BuildOutcome(LOST if lost else DIED, name, stage, said)
@@ -321,7 +332,7 @@ if hasattr(os, "register_at_fork"):
 def limit() -> float:
     """How many seconds a build may take."""
     try:
-        return float(os.environ[LIMIT])
+        return min(LONGEST, float(os.environ[LIMIT]))
     except (KeyError, ValueError):
         return SECONDS
 

@@ -21,6 +21,7 @@ from ..errors import DeviceError
 from ..version import __version__
 
 BUILT, DIED, HUNG, FAILED, UNKNOWN = "built", "died", "hung", "failed", "unknown"
+OUTCOMES = (BUILT, DIED, HUNG, FAILED, UNKNOWN)
 SUFFIX = ".json"
 BUILD, LAUNCH, BINARY = "build", "launch", "binary"
 STAGES = {
@@ -141,6 +142,8 @@ def _read(file: Path) -> BuildOutcome | None:
         options = tuple(values.pop("options", ()))
         if any(not isinstance(text, str) for text in (*values.values(), *options)):
             return None
+        if values["outcome"] not in OUTCOMES or "binary" in values:
+            return None
         return BuildOutcome(**values, options=options, key=file.name.removesuffix(SUFFIX))
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, LookupError):
         return None

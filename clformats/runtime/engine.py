@@ -376,7 +376,8 @@ def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]
 
 def _can_build(device: pyopencl.Device) -> bool:
     try:
-        build(_context(device), Build(device, (), _PROBE))
+        with compilers_silent:
+            build(_context(device), Build(device, (), _PROBE))
     except (opencl().Error, DeviceError):
         return False
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -29,6 +30,8 @@ Step = Callable[["list[pyopencl.Event]"], "pyopencl.Event"]
 
 
 _scratch: WeakKeyDictionary[Engine, list[pyopencl.Buffer | None]] = WeakKeyDictionary()
+_growing = Lock()
+"""Held while these buffers grow: of two threads the one with the smaller image may come last."""
 
 
 class Twins:
@@ -43,13 +46,17 @@ class Twins:
     ) -> None:
         self._images, self._copied = images, copied
         self._regions = [image.region_of(desc) if desc else (0, 0, 0) for desc in images]
-        self._scratch = _scratch.setdefault(engine, [None, None])
-        for side, desc in enumerate(images):
-            held = self._scratch[side]
-            size = held.size if held else 0
-            if desc and not is_over_buffer(desc) and size < desc.nbytes:
-                # The driver keeps the smaller one while it is used.
-                self._scratch[side] = storage.allocated(engine, desc.nbytes, None, desc, fill=False)
+        with _growing:
+            self._scratch = _scratch.setdefault(engine, [None, None])
+            for side, desc in enumerate(images):
+                if desc and not is_over_buffer(desc):
+                    self._grow(engine, side, desc)
+
+    def _grow(self, engine: Engine, side: int, desc: MemoryDesc) -> None:
+        """Have a buffer that holds an image; the driver keeps a smaller one while it is used."""
+        held = self._scratch[side]
+        if held is None or held.size < desc.nbytes:
+            self._scratch[side] = storage.allocated(engine, desc.nbytes, None, desc, fill=False)
 
     def enqueue(
         self, stream: Stream, order: object, memories: Sequence[Memory],

@@ -236,6 +236,22 @@ def test_whom_the_system_kills_is_not_to_blame(own: cf.Engine, compiler: Compile
     assert not list(outcomes.killers(programs.cache_folder()))
 
 
+def test_a_full_disk_is_not_the_compilers_fault(own: cf.Engine, compiler: Compiler) -> None:
+    compiler.fails("fill at build", PUTS[0])
+    with pytest.raises(cf.DeviceError, match=r"No space left on device\. Make\s+room") as raised:
+        own.kernel(PUTS[0], "put")
+    assert not isinstance(raised.value, DIED)
+    assert not list(outcomes.killers(programs.cache_folder()))
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("inf", guard.LONGEST), ("7", 7), ("x", 60)])
+def test_the_limit_is_a_time_that_can_be_waited_for(
+    given: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(guard.LIMIT, given)
+    assert guard.limit() == seconds
+
+
 def test_binaries_are_not_asked_again_of_a_driver_that_died_of_it(
     own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,7 +363,11 @@ def test_a_report_has_what_a_drivers_authors_need(own: cf.Engine, compiler: Comp
         assert part in text
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"outcome": 3}', '{"outcome": "died", "x": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"outcome": 3}', '{"outcome": "died", "x": 1}', '{"outcome": "odd"}',
+     '{"outcome": "built", "binary": "x"}'],
+)  # fmt: skip
 def test_a_damaged_outcome_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "0123.json").write_text(text)
     assert outcomes.recall("0123", tmp_path) is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,8 @@ import pyopencl as cl
 import pytest
 
 import clformats as cf
+from clformats.runtime import storage
+from clformats.runtime.twins import Twins
 from tests.engine_layouts_support import LAYOUTS, placed_by
 
 pytestmark = [pytest.mark.device, pytest.mark.sampled(20)]
@@ -27,6 +32,7 @@ __kernel void look(__read_only KIND image, __global VALUE *out, int width, int h
     vstore4(READ(image, AT), k, out);
 }
 """
+SMALL, LARGE = (D((1, 4, n, n), "f32", "nh|Cw|4c") for n in (8, 128))
 AT = {2: ("image1d_buffer_t", "k"), 3: ("image2d_t", "exact, (int2)(x, y)"),
       4: ("image2d_array_t", "exact, (int4)(x, y, z, 0)")}  # fmt: skip
 NEGATE = """
@@ -396,3 +402,31 @@ def test_a_plan_tells_which_choice_has_an_image_that_does_not_fit(engine: cf.Eng
     net.fix("z", image)
     with pytest.raises(cf.InvalidNetwork, match=r"'z' in nh.Cw.4c does not fit.*fix another"):
         cf.propagate(net, reorder_cost=lambda *_: 1e-6, engine=engine)
+
+
+def test_threads_share_a_buffer_that_holds_the_largest_image(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the smaller one is allocated last."""
+    real, began = storage.allocated, Event()
+
+    def slow(to: cf.Engine, nbytes: int, *given: Any, **more: Any) -> Any:
+        made = real(to, nbytes, *given, **more)
+        if nbytes < LARGE.nbytes:
+            began.set()
+            time.sleep(0.2)
+        return made
+
+    def twins(desc: cf.MemoryDesc) -> Twins:
+        return Twins(own, [None, desc], copied=False)
+
+    monkeypatch.setattr(storage, "allocated", slow)
+    own = cf.Engine(context=engine.context, device=engine.device)
+    with ThreadPoolExecutor(2) as pool:
+        small = pool.submit(twins, SMALL)
+        began.wait(10)
+        large = pool.submit(twins, LARGE).result()
+        small.result()
+    (_, held) = large._scratch
+    assert held is not None
+    assert held.size >= LARGE.nbytes

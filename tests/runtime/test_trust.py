@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -198,6 +199,19 @@ def test_a_full_disk_is_told_and_a_temporary_folder_serves(
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert "No space left on device" in caches.provide_cache_folder()
     assert os.environ[caches.VARIABLE] != str(home)
+
+
+def test_a_disk_that_is_nearly_full_is_left_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PoCL ends a process that finds it full, in the middle of a build."""
+    disk = SimpleNamespace(f_blocks=1 << 20, f_bavail=1 << 10, f_frsize=1 << 12)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    assert "less than 16 MiB are free" in caches.provide_cache_folder()
+    assert os.environ[caches.VARIABLE] != str(home)
+    monkeypatch.setenv(caches.VARIABLE, str(home))
+    disk.f_blocks = 0  # a file system that does not tell
+    assert caches.provide_cache_folder() == ""
 
 
 @pytest.mark.device
