@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 import reprlib
 import sys
 import warnings
@@ -145,6 +146,14 @@ def expect_int(value: object, what: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(f"{what}: got {shown(value)}, expected an int") from None
+
+
+def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:
+    """The regular expression of --match; None fits everything. Raises `Error` for no expression."""
+    try:
+        return re.compile(text or "", flags)
+    except re.error as error:
+        raise Error(f"--match {text!r} is no regular expression: {error}") from error
 
 
 def shown(value: object) -> str:

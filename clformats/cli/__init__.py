@@ -94,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0
     except MemoryError as error:
-        print(f"clformats: not enough memory: {error}", file=sys.stderr)
+        why = str(error) or "there is none left"
+        print(f"clformats: not enough memory: {why}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"clformats: cannot write the output: {error}", file=sys.stderr)

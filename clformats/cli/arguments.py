@@ -81,14 +81,6 @@ def dask_client(address: str) -> Iterator[Any]:
         yield client
 
 
-def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:
-    """The regular expression of --match; without one what fits everything. Raises `Error`."""
-    try:
-        return re.compile(text or "", flags)
-    except re.error as error:
-        raise Error(f"--match {text!r} is no regular expression: {error}") from error
-
-
 def print_json(data: Any) -> int:
     """Print what a program asked for; exit status 0."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
@@ -123,7 +115,7 @@ def number(text: str, what: str, least: int, most: int) -> int:
 
 def sizes(text: str) -> tuple[int, ...]:
     """A shape; ``*`` stands for a size that is known at execution only."""
-    return numbers(re.sub(r"(?<![^x,\s])\*(?![^x,\s])", str(RUNTIME), text), "shape")
+    return numbers(re.sub(r"(?<![^x,\s])\*(?![^x,\s])", str(RUNTIME), text), "the shape")
 
 
 def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:

@@ -6,13 +6,13 @@ import argparse
 import re
 from typing import get_args
 
-from ..errors import InvalidFormat
+from ..errors import InvalidFormat, pattern
 from ..formats import Format, formats
 from ..formats.digits import MAX_NDIMS
 from ..formats.names import Role
 from ..formats.registry import listed
 from ..pictures.words import columns
-from .arguments import add_json, number, pattern, print_json
+from .arguments import add_json, number, print_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

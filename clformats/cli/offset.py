@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         return print_json(_data(desc, args))
     if args.coord is not None:
-        lines = forward(desc, numbers(args.coord, "coordinates"))
+        lines = forward(desc, numbers(args.coord, "the coordinates"))
     else:
         lines = backward(desc, one_offset(args.at))
     print("\n".join(lines))
@@ -55,7 +55,7 @@ def _of_quantised(desc: QuantisedDesc, args: argparse.Namespace) -> int:
     try:
         for name, plane in desc.planes.items():
             if args.coord is not None:
-                index = numbers(args.coord, "coordinates")
+                index = numbers(args.coord, "the coordinates")
                 bit = int(desc.offset(*index, plane=name))
             else:
                 bit, found = one_offset(args.at), desc.coords(one_offset(args.at), name)
@@ -79,7 +79,7 @@ def _of_quantised(desc: QuantisedDesc, args: argparse.Namespace) -> int:
 def _data(desc: MemoryDesc, args: argparse.Namespace) -> dict[str, object]:
     """Coordinates and offset, for programs; no coordinates where there is no element."""
     if args.coord is not None:
-        index = numbers(args.coord, "coordinates")
+        index = numbers(args.coord, "the coordinates")
         offset = _offset(desc, index)
     else:
         offset = one_offset(args.at)
@@ -91,7 +91,7 @@ def _data(desc: MemoryDesc, args: argparse.Namespace) -> dict[str, object]:
 
 def one_offset(text: str) -> int:
     """The offset that was asked about."""
-    found = numbers(text, "offset")
+    found = numbers(text, "the offset")
     if len(found) > 1:
         raise InvalidDescriptor(f"got {len(found)} offsets {text}, expected one")
     return found[0]

@@ -60,7 +60,7 @@ def _scaled(image: Any, size: str | None) -> Any:
     if size is None:
         image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         return image
-    sides = numbers(size, "size")
+    sides = numbers(size, "the size")
     if len(sides) != 2 or not all(1 <= side <= LONGEST_SIDE for side in sides):
         raise Error(
             f"got --size {size}, expected width and height of 1 to {LONGEST_SIDE} pixels each, "

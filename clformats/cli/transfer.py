@@ -44,8 +44,6 @@ def carry_out(
     try:
         mover = host if args.device is None else DevicePacking(args.device)
         summary = job(Options(args.dtype, args.match, args.force, mover, watch))
-    except MemoryError as error:
-        raise Error(f"not enough memory: {error}") from error
     finally:
         watch.close()
     notes = list(watch.notes())

@@ -50,6 +50,7 @@ def provide_cache_folder() -> str:
     else:
         return ""
     try:
+        _check_disk(Path(tempfile.gettempdir()))
         temporary = tempfile.mkdtemp(prefix="clformats-cache-")
     except OSError as error:
         return f"{trouble}, and no temporary one either ({error})"

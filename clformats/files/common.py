@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -172,14 +171,6 @@ class Options:
     force: bool = False
     mover: Mover = host
     watch: Watch = field(default_factory=Watch)
-
-
-def pattern_of(match: str | None) -> re.Pattern[str]:
-    """What `Options.match` picks names by; None picks all. Raises `Error` for no expression."""
-    try:
-        return re.compile(match or "")
-    except re.error as error:
-        raise Error(f"--match {match!r} is no regular expression: {error}") from error
 
 
 def axes_of(fmt: Format) -> tuple[int, ...]:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Error, InvalidDescriptor, InvalidFormat
+from ..errors import Error, InvalidDescriptor, InvalidFormat, pattern
 from ..formats import Format
 from ..host import packing as host
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DTYPES, DType, as_dtype, convert
-from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, pattern_of, shown
+from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, shown
 from .kinds import open_file
 from .run import JobStep, Summary, run
 
@@ -131,9 +131,9 @@ def _reasons(
     """For each tensor None, or why it is left out. Raises `Error` where all are."""
     if match is not None and file.path.suffix == ".npy":
         raise Error(f"--match selects by name, {shown(str(file.path))} has a tensor without one")
-    pattern = pattern_of(match)
+    fits = pattern(match)
     reasons = {
-        name: unfit(tensor) if pattern.search(name) else "not matched"
+        name: unfit(tensor) if fits.search(name) else "not matched"
         for name, tensor in file.tensors.items()
     }
     if all(reasons.values()):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Error, Unsupported
+from ..errors import Error, Unsupported, pattern
 from ..quantised import QuantisedDesc
 from ..quantised.exact import change_of
 from ..quantised.host import is_same, move_into
@@ -28,7 +28,7 @@ from ..quantised.types import layout_names, type_named
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from .checkpoints import parts_of, read_tensors, stored_as
-from .common import KEY, Options, Tensor, pattern_of, reading, shown
+from .common import KEY, Options, Tensor, reading, shown
 from .destination import destination
 from .gguf import HEADER, Gguf, read_gguf
 from .run import Mismatch, Summary
@@ -235,7 +235,7 @@ def filled_by_worker(  # what travels to a worker, as plain values
 def _job(tensor: StoredTensor, to: str, match: str | None) -> _Job:
     """What becomes of a tensor."""
     own = tensor.desc
-    if not pattern_of(match).search(tensor.name):
+    if not pattern(match).search(tensor.name):
         return _Job(tensor, own, "not matched")
     if not isinstance(own, QuantisedDesc):
         return _Job(tensor, own, tensor.note or "no quantised tensor")

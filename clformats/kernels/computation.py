@@ -9,7 +9,7 @@ Where every step is a whole number of 16 bits, ``short`` gets them too, by fewer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..problems.computation import Computation, Operand
@@ -17,14 +17,11 @@ from ..problems.problem import Problem
 from ..tensors.dtypes import DType
 from ..values.attr import OLD
 from ..values.bounds import HELD_WITHIN
+from ..values.lanes import definitions
 from .codecs import Codec, codec, needed
 from .source import moved
 from .types import Helpers, KernelConversion, conversion, storage_type
 from .words import in_words
-
-LANE_BY_LANE = frozenset(("sin", "cos", "tan"))
-"""Functions of float vectors that PoCL 3.1 computes wrongly in all lanes where one lane is huge or
-subnormal: beside 3e38 it takes the sine of 0.001 for 0.008."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +99,14 @@ class Computed(KernelConversion):
     def functions(self, widths: Sequence[int]) -> str:
         """The functions that make what is stored, for each width."""
         widths = sorted(set(widths))
-        lane_by_lane = LANE_BY_LANE if self.real == "float" and widths != [1] else frozenset[str]()
-        called = sorted(self.computation.formula.calls & lane_by_lane)
-        found = [*_lane_by_lane(called, widths), *(self._function(width) for width in widths)]
-        return "\n".join(found)
+        lanes = definitions(self.computation.formula.calls, self.real, widths)
+        return "\n".join([*([lanes] if lanes else []), *map(self._function, widths)])
 
     def _function(self, width: int) -> str:
         n = str(width) if width > 1 else ""
         c, real = self.computation, f"{self.real}{n}"
         value = self._as_real("value", self.src_type, n)
-        result = self._as_stored(c.formula.source(self.real, width), n)
+        result = self._as_stored(c.formula.source(self.real, width, by_lane=True), n)
         names = [*(o.name for o in c.operands), *c.scalars]
         parameters = [f"{self.bare}{n} value", *(f"{real} {name}" for name in names)]
         return (
@@ -188,16 +183,3 @@ def types_of(p: Problem) -> KernelConversion:
     if not (src.is_packed or dst.is_packed):
         return found
     return replace(found, source=codec(src, found.src), target=codec(dst, found.dst))
-
-
-def _lane_by_lane(functions: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Such functions in the place of PoCL's: `LANE_BY_LANE`."""
-    for name in functions:
-        yield f"#ifdef POCL_DEVICE_ADDRESS_BITS  // whose {name} is wrong beside a huge lane"
-        for width in widths:
-            real = f"float{width}" if width > 1 else "float"
-            lanes = ", ".join(f"{name}(x.s{k:x})" for k in range(width))
-            value = f"({real})({lanes})" if width > 1 else f"{name}(x)"
-            yield (f"static inline {real} __attribute__((overloadable)) {name}_by_lane({real} x)\n"
-                   f"{{\n    return {value};\n}}")  # fmt: skip
-        yield f"#define {name} {name}_by_lane\n#endif\n"

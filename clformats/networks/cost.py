@@ -62,5 +62,7 @@ def as_float(value: Any, what: str) -> float:
         if isinstance(value, str | bytes):
             raise TypeError(what)  # noqa: TRY301  # one message
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        raise InvalidNetwork(f"{what}: got {shown(value)}, which is beyond a double") from None
+    except (TypeError, ValueError):
         raise InvalidNetwork(f"{what}: got {shown(value)}, expected a number") from None

@@ -85,6 +85,8 @@ class _Limited(FlowProgram):
             for name, k in self.number.items()
             for f, fmt in enumerate(built.formats[name])
         }
+        # Shares are multiples of that of one alignment: half of one is room for rounding.
+        self.whole = 1.0 + ALIGNMENT / 2 / limit
         self.inside = list(self._views())
         self.ranges = self._ranges()
         self.alive: dict[tuple[Place, int], int] = {
@@ -172,7 +174,8 @@ class _Limited(FlowProgram):
     def _limit(self, limit: int) -> None:
         rows: list[Terms] = [[] for _ in range(self.end + 1)]
         for (place, t), column in self.alive.items():
-            rows[t].append((self._own(place, [column]), self.shares[place]))
+            own = self._own(place, times(1.0, [column])) if self._viewed(place) else column
+            rows[t].append((own, self.shares[place]))
         for node in self.built.order:
             v = self.built.variable[node.name]
             for column, choice in zip(self.chosen[v], self.built.choices[node.name], strict=True):
@@ -180,12 +183,12 @@ class _Limited(FlowProgram):
                     rows[self.step[node.name]].append((column, rounded(choice.workspace) / limit))
         for row in rows:
             if row:
-                self.program.row(row, high=1.0)
+                self.program.row(row, high=self.whole)
         self._limit_reorders()
 
     def _limit_reorders(self) -> None:
         """What is alive before a node as well as while it runs, and both sides of a reorder."""
-        staying = {(place, t): self._own(place, alive) for place, t, alive in self._staying()}
+        staying = {(place, t): self._own(place, *alive) for place, t, alive in self._staying()}
         totals = [self.program.column() for _ in range(self.end + 1)]
         sums = [[(total, -1.0)] for total in totals]
         for (place, t), column in staying.items():
@@ -201,25 +204,28 @@ class _Limited(FlowProgram):
                         counted += [staying[place, t]] if (place, t) in staying else []
                         for column, factor in self._first(k, r, step) + times(-1.0, counted):
                             row.append((column, factor * self.shares[place]))
-                    self.program.row(row, high=1.0)
+                    self.program.row(row, high=self.whole)
 
-    def _staying(self) -> Iterator[tuple[Place, int, list[int]]]:
-        """Buffers that are alive at a step and at the one before; inputs are so from the start."""
+    def _staying(self) -> Iterator[tuple[Place, int, list[Terms]]]:
+        """Buffers that are alive at a step and at the one before.
+
+        Inputs are so from the start, in the format in which they are given: what a reorder makes of
+        one is not there before it.
+        """
         for (place, t), column in self.alive.items():
+            k, f = place
             if (place, t - 1) in self.alive:
-                yield place, t, [column, self.alive[place, t - 1]]
-            elif self.makers[place[0]] is None:
-                yield place, t, [column]
+                yield place, t, [times(1.0, [column]), times(1.0, [self.alive[place, t - 1]])]
+            elif self.makers[k] is None and self.flows[k].written[f]:
+                yield place, t, [times(1.0, [column]), times(1.0, self.flows[k].written[f])]
 
     def _viewed(self, place: Place) -> list[int]:
         return list({column for column, inner, _ in self.inside if inner == place})
 
-    def _own(self, place: Place, alive: list[int]) -> int:
-        """The column of a buffer that is alive, by all of these columns, and in no other."""
-        views = self._viewed(place)
-        if not views and len(alive) == 1:
-            return alive[0]
+    def _own(self, place: Place, *alive: Terms) -> int:
+        """The column of a buffer that is alive, as all of these say, and in no other."""
         own = self.program.column()
-        row = times(1.0, [own, *views]) + times(-1.0, alive)
+        against = [(column, -factor) for terms in alive for column, factor in terms]
+        row = [*times(1.0, [own, *self._viewed(place)]), *against]
         self.program.row(row, low=1.0 - len(alive))
         return own

@@ -165,7 +165,7 @@ def propagate(  # each is one question
     serves every reader of its result; where a chain of reorders is cheaper, the plan has the chain.
     ``via`` names formats through which chains may go though no node reads them. ``limit`` is the
     number of entries of the largest table that the solver may make. ``memory_limit`` is the most
-    bytes that `FormatPlan.memory` may have; it may need scipy, the extra ``solve``. Choices with
+    bytes that `FormatPlan.memory` may have; it may need HiGHS, the extra ``solve``. Choices with
     images that the device of ``engine`` cannot have are left out; the plan, printed, says which.
 
     >>> import clformats as cf

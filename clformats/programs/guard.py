@@ -48,11 +48,11 @@ INSIDE = ("rusticl", "Clover")
 """Platforms that compile inside the process also for devices which are no CPUs."""
 _NOT_THE_COMPILER = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Not sent by a compiler, but by a system that is out of memory, or by the user."""
-_NO_ROOM = ("No space left on device", "Disk quota exceeded", "Cannot allocate memory",
-            "bad_alloc", "Too many open files")  # fmt: skip
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "Too many open files")
 """What compilers print that end for want of it: the next build may find enough."""
-LOST = "lost"
-"""The outcome of a build whose worker ended before it began, or was killed."""
+LOST, STARVED = "lost", "starved"
+"""The outcomes of a build whose worker ended before it began, or was killed; and which found no
+room."""
 _TAIL = 4000
 _START = (
     "import sys; sys.path[:] = {path}; import runpy; runpy.run_path({file!r}, None, '__main__')"
@@ -106,7 +106,8 @@ def is_guarded(device: pyopencl.Device) -> bool:
 def tried(build: Build, *, binary: bool) -> BuildOutcome:
     """Build a program in a worker, and run it; with its binary if that is wanted.
 
-    "unknown" where there can be no worker, or where it does not see the device.
+    "unknown" where there can be no worker, or where it does not see the device. Raises
+    `DeviceError` where the disk is full, which no program is to blame for.
     """
     place = places().get(build.device)
     if place is None:
@@ -119,7 +120,12 @@ def tried(build: Build, *, binary: bool) -> BuildOutcome:
         "binary": binary,
     }
     first = _asked(request)
-    last = _asked(request) if first.outcome in (DIED, LOST) else first
+    last = _asked(request) if first.outcome in (DIED, LOST, STARVED) else first
+    if last.outcome == STARVED:
+        raise DeviceError(
+            f"a program is not built, as the compiler found no room: {last.how}. Free some, for "
+            f"instance in the cache folders, which `clformats doctor` names"
+        )
     return last if last.outcome != LOST else BuildOutcome(UNKNOWN)
 
 
@@ -163,6 +169,8 @@ class Worker:
     def ask(self, request: dict[str, Any]) -> BuildOutcome:
         """Send a request, and wait for its answer. Raises `DeviceError` after `stop`."""
         stage = ""
+        self._errors.truncate(0)  # what it said of another program
+        self._errors.seek(0)
         self._may_take(limit())
         try:
             self._send(json.dumps(request).encode() + b"\n")
@@ -220,10 +228,7 @@ class Worker:
             )
         lacks = [line for line in said.splitlines() if any(told in line for told in _NO_ROOM)]
         if lacks:
-            raise DeviceError(
-                f"a program is not built, as the compiler had no room: {lacks[-1].strip()}. Make "
-                f"room in the cache folders, which `clformats doctor` names, or in memory"
-            )
+            return BuildOutcome(STARVED, lacks[-1].strip(), stage, said)
         name = _name_of(self._process.returncode)
         lost = not stage or name.endswith(_NOT_THE_COMPILER)
         return BuildOutcome(LOST if lost else DIED, name, stage, said)

@@ -164,6 +164,8 @@ class Recording(Stream):
         reads: Sequence[Memory],
     ) -> Event:
         """Take a kernel of the user's, whose sizes were checked; see `Stream.run`."""
+        if 0 in global_size:
+            return Recorded()
         about = f"the kernel {kernel.function_name}"
         source = source_of(kernel, self.engine)
         with LOCK:
@@ -204,8 +206,7 @@ class Recording(Stream):
         if isinstance(given, Memory) and given.tracked_buffer is not None:
             return OfBuffer(self._slots.of(given).number)
         if isinstance(given, Memory):
-            told = f"argument {number}: {given!r} has no elements: a recorded kernel needs a buffer"
-            raise Unsupported("RECORDING", told)
+            raise Unsupported("RECORDING", f"argument {number}: {given!r} has no elements")
         if isinstance(given, Scalar):
             return self._scalar(given)
         if isinstance(given, cl.LocalMemory):
@@ -226,10 +227,9 @@ class Recording(Stream):
             if where.start == where.stop:
                 return Recorded()
             slot = self._slots.of(memory)
-            whole = 0 if where.start else where.stop
-            slot.write(memory, where.stop, 1, "a fill", covers=whole)
-            nbytes = where.stop - where.start
-            self._steps.append(Run(Fill(slot.number, int(value), where.start, nbytes)))
+            slot.write(memory, where.stop, 1, "a fill", covers=0 if where.start else where.stop)
+            fill = Fill(slot.number, int(value), where.start, where.stop - where.start)
+            self._steps.append(Run(fill))
         return Recorded()
 
     # --- what is shipped with it, or given at each run --------------------------------------------

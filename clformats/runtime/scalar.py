@@ -35,12 +35,14 @@ class Scalar:
             raise InvalidArgument(f"{self.name}: got {shown(value)}, expected a number")
         if issubclass(kind, np.integer):
             limits = np.iinfo(kind)
-            if value != value or not (limits.min <= value <= limits.max) or int(value) != value:  # noqa: PLR0124  # NaN
+            # numpy rounds limits to the value's own type; Python's integers compare as they are.
+            whole = int(value) if isinstance(value, int) or np.isfinite(value) else None
+            if whole is None or whole != value or not limits.min <= whole <= limits.max:
                 raise InvalidArgument(
                     f"{self.name}: got {value!r}, expected a whole number from {limits.min} to "
                     f"{limits.max}, as {self.dtype} holds"
                 )
-            return bytes(kind(int(value)).tobytes())
+            return bytes(kind(whole).tobytes())
         with np.errstate(over="ignore"):
             try:
                 found = kind(np.float64(value))

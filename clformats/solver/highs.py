@@ -1,4 +1,4 @@
-"""The same problem for HiGHS, by scipy (extra ``solve``): for dense networks and memory limits.
+"""The same problem for HiGHS, by highspy (extra ``solve``): dense networks and memory limits.
 
 A mixed integer program. A value flows, for each of its readers, from the format that it is written
 in to the one that is read, over reorders that the readers share. For such a model the linear
@@ -23,7 +23,6 @@ SCALE = 1e6
 TIME_LIMIT = 120.0
 """Seconds that HiGHS may take."""
 GAP = 1e-9
-_INFEASIBLE = 2
 Terms = list[tuple[int, float]]
 """Columns with their coefficients; those of a column that occurs again add up."""
 
@@ -50,32 +49,51 @@ class IntegerProgram:
 
     def solve(self) -> tuple[list[float] | None, float]:
         """Values of the columns (None where there are none), and a proven lower bound."""
-        optimize, sparse = _scipy("scipy.optimize"), _scipy("scipy.sparse")
-        entries = [(v, r, k) for r, (row, _, _) in enumerate(self.rows) for k, v in row]
-        values, at, columns = (np.array(x) for x in zip(*entries, strict=True))
-        shape = len(self.rows), len(self.costs)
-        limits = optimize.LinearConstraint(
-            sparse.csr_array((values, (at, columns)), shape=shape),
-            [r[1] for r in self.rows], [r[2] for r in self.rows],
-        )  # fmt: skip
-        done: Any = optimize.milp(
-            self.costs, constraints=limits, integrality=self.whole,
-            bounds=optimize.Bounds(0, self.most),
-            options={"mip_rel_gap": GAP, "time_limit": TIME_LIMIT},
-        )  # fmt: skip
-        if done.status == _INFEASIBLE:
+        highs = _highspy()
+        model: Any = highs.Highs()
+        for option, value in (("output_flag", False), ("mip_rel_gap", GAP),
+                              ("time_limit", TIME_LIMIT)):  # fmt: skip
+            model.setOptionValue(option, value)
+        model.passModel(self._model(highs))
+        model.run()
+        if model.getModelStatus() == highs.HighsModelStatus.kInfeasible:
             return None, np.inf
-        bound = -np.inf if done.mip_dual_bound is None else float(done.mip_dual_bound) / SCALE
-        return (None if done.x is None else list(done.x)), max(bound, 0.0)
+        told = model.getInfo()
+        bound = max(float(told.mip_dual_bound) / SCALE, 0.0)
+        if told.primal_solution_status != highs.SolutionStatus.kSolutionStatusFeasible:
+            return None, bound
+        return list(model.getSolution().col_value), bound
+
+    def _model(self, highs: Any) -> Any:
+        """The program as HiGHS takes it: rows one after another, each column once."""
+        rows: list[dict[int, float]] = []
+        for terms, _, _ in self.rows:
+            rows.append({})
+            for column, factor in terms:
+                rows[-1][column] = rows[-1].get(column, 0.0) + factor
+        found = highs.HighsLp()
+        found.num_col_, found.num_row_ = len(self.costs), len(rows)
+        found.col_cost_, found.col_upper_ = np.array(self.costs), np.array(self.most)
+        found.col_lower_ = np.zeros(len(self.costs))
+        found.row_lower_ = np.array([low for _, low, _ in self.rows])
+        found.row_upper_ = np.array([high for _, _, high in self.rows])
+        kinds = highs.HighsVarType.kContinuous, highs.HighsVarType.kInteger
+        found.integrality_ = [kinds[whole] for whole in self.whole]
+        matrix = found.a_matrix_
+        matrix.format_ = highs.MatrixFormat.kRowwise
+        matrix.start_ = np.cumsum([0, *map(len, rows)])
+        matrix.index_ = np.array([column for row in rows for column in row])
+        matrix.value_ = np.array([factor for row in rows for factor in row.values()])
+        return found
 
 
-def _scipy(name: str) -> Any:
+def _highspy() -> Any:
     try:
-        return import_module(name)
+        return import_module("highspy")
     except ImportError as error:
         raise Error(
             "this needs HiGHS, for a memory limit or because tables of costs grow beyond the limit "
-            "of `propagate`; it comes with scipy: pip install 'clformats[solve]'"
+            "of `propagate`: pip install 'clformats[solve]'"
         ) from error
 
 
@@ -168,7 +186,7 @@ def times(factor: float, columns: Iterable[int]) -> Terms:
 def solve(problem: AssignmentProblem) -> Solution | None:
     """The cheapest assignment, with its bound; None where none has a finite cost.
 
-    Raises `Error` where HiGHS finds none in time, and where scipy is missing.
+    Raises `Error` where HiGHS finds none in time, and where highspy is missing.
     """
     found, bound = FlowProgram(problem).solve()
     if found is None and np.isfinite(bound):

@@ -372,7 +372,7 @@ def check_overlap(dims: Sequence[int], strides: Sequence[int]) -> None:
         if stride == 0 or dims[d] == 1:
             continue
         if stride < least:
-            why = "negative" if stride < 0 else "elements overlap, or interleave"
+            why = "negative" if stride < 0 else "dimensions overlap or interleave"
             raise InvalidDescriptor(
                 f"strides {tuple(strides)} of dims {tuple(dims)}: {why}; stride {stride} of "
                 f"dimension {d} must be 0 or at least {least}"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidExpression
+from .lanes import name_of
 
 LONGEST = 2000
 """The most characters of a text."""
@@ -127,10 +128,13 @@ class Formula:
         with np.errstate(all="ignore"):
             return np.asarray(_value(self, values, np.dtype(dtype).type), dtype)
 
-    def source(self, real: str, width: int = 1) -> str:
-        """OpenCL C over variables of ``width`` lanes: ``real`` is float, double or short."""
+    def source(self, real: str, width: int = 1, *, by_lane: bool = False) -> str:
+        """OpenCL C over variables of ``width`` lanes: ``real`` is float, double or short.
+
+        With ``by_lane`` for a kernel that has the definitions of `lanes`.
+        """
         vector = f"{real}{width}" if width > 1 else real if real == "short" else ""
-        return _FormulaWriter(real, vector).wide(self, 0)
+        return _FormulaWriter(real, vector, by_lane and width > 1).wide(self, 0)
 
     def __str__(self) -> str:
         return self.source("float")
@@ -179,6 +183,7 @@ class _FormulaWriter:
 
     real: str
     vector: str
+    by_lane: bool
 
     def number(self, f: Formula, around: int) -> str:
         """``f`` as a number, in brackets where what is ``around`` it binds tighter."""
@@ -233,7 +238,8 @@ class _FormulaWriter:
         """What a function is called where numbers are of the type ``real``."""
         if self.real == "short":
             return function.removeprefix("f")
-        return _WRITTEN.get(function, function)
+        written = _WRITTEN.get(function, function)
+        return name_of(written, self.real) if self.by_lane else written
 
     def _side(self, operator: str) -> Callable[[Formula, int], str]:
         """How the sides of an operator are written."""

@@ -55,3 +55,5 @@ def test_a_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     assert [t["argument"] for t in json.loads(capsys.readouterr().out)] == ["src", "dst"]
     with pytest.raises(cf.InvalidArgument, match="onednn_verbose"):
         convert_line("nchw")
+    with pytest.raises(cf.InvalidFormat, match=r"a whole line of oneDNN's log.*convert_line"):
+        cf.convert(LINE)

@@ -61,7 +61,7 @@ def test_ten_thousand_random_networks(block: int) -> None:
 
 
 def test_highs_finds_the_same_optimum() -> None:
-    pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+    pytest.importorskip("highspy", reason="pip install 'clformats[solve]'")
     for seed in range(25):
         net, price = random_network(seed)
         if cheapest(net, price) < inf:
@@ -115,7 +115,7 @@ def test_values_with_many_readers_are_exact_in_both_forms(
 
 
 def test_where_tables_grow_too_large_highs_finds_the_optimum() -> None:
-    pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+    pytest.importorskip("highspy", reason="pip install 'clformats[solve]'")
     for seed in range(50):
         problem = random_problem(seed)
         best, found = best_of(problem), solve.solve(problem, limit=1)
@@ -123,8 +123,8 @@ def test_where_tables_grow_too_large_highs_finds_the_optimum() -> None:
         assert found is None or (found.exact and isclose(found.cost, best, abs_tol=1e-9))
 
 
-def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+def test_without_highs_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(cf.Error, match=r"beyond the limit.*clformats\[solve\]"):
         solve.solve(random_problem(0), limit=1)
 
@@ -132,7 +132,7 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("limit", "count"), [(solve.LIMIT, 40), (1, 4)])
 def test_marginals_are_what_the_best_with_each_choice_costs(limit: int, count: int) -> None:
     if limit == 1:
-        pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+        pytest.importorskip("highspy", reason="pip install 'clformats[solve]'")
     for seed in range(count):
         problem = random_problem(seed)
         for v, costs in enumerate(problem.costs):

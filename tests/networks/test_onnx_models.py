@@ -79,7 +79,7 @@ def test_the_nine_light_models_are_planned_in_seconds() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NODES)
 def test_highs_finds_the_same_optimum_for_a_light_model(name: str) -> None:
-    pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+    pytest.importorskip("highspy", reason="pip install 'clformats[solve]'")
     plan = cf.propagate(light(name), kernels())
     judged = highs.solve(plan.built.problem)
     assert judged is not None

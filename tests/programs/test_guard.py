@@ -238,7 +238,7 @@ def test_whom_the_system_kills_is_not_to_blame(own: cf.Engine, compiler: Compile
 
 def test_a_full_disk_is_not_the_compilers_fault(own: cf.Engine, compiler: Compiler) -> None:
     compiler.fails("fill at build", PUTS[0])
-    with pytest.raises(cf.DeviceError, match=r"No space left on device\. Make\s+room") as raised:
+    with pytest.raises(cf.DeviceError, match=r"No space left on device\. Free some") as raised:
         own.kernel(PUTS[0], "put")
     assert not isinstance(raised.value, DIED)
     assert not list(outcomes.killers(programs.cache_folder()))

@@ -205,6 +205,7 @@ def test_outputs_may_be_read(engine: cf.Engine, stream: cf.Stream) -> None:
 def test_nothing_to_do(engine: cf.Engine, stream: cf.Stream) -> None:
     empty = cf.Memory(EMPTY, engine)
     recording = cf.Recording(engine, inputs={"a": empty})
+    recording.run(engine.kernel(DOUBLE, "twice"), (0,), None, cf.Memory(PLAIN, engine))
     recording.replay()(stream).wait()
 
 
@@ -366,7 +367,8 @@ def test_numbers_become_the_scalars_type(dtype: str) -> None:
     else:
         limits = np.iinfo(np.dtype(TYPES[dtype]))
         assert np.frombuffer(scalar.as_bytes(limits.max), TYPES[dtype])[0] == limits.max
-        wrong = [0.5, np.nan, np.inf, limits.max + 1, limits.min - 1, True]
+        wrong = [0.5, np.nan, np.inf, limits.max + 1, limits.min - 1, True, 10**400]
+        wrong += [np.float32(limits.max), np.float64(2.0**64), np.float16("inf")]
     for value in wrong:
         with pytest.raises(cf.InvalidArgument):
             scalar.as_bytes(value)

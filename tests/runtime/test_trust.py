@@ -205,12 +205,16 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PoCL ends a process that finds it full, in the middle of a build."""
-    disk = SimpleNamespace(f_blocks=1 << 20, f_bavail=1 << 10, f_frsize=1 << 12)
-    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    full = SimpleNamespace(f_blocks=1 << 20, f_bavail=1 << 10, f_frsize=1 << 12)
+    real = os.statvfs
+    monkeypatch.setattr(os, "statvfs", lambda folder: full if folder == home else real(folder))
     assert "less than 16 MiB are free" in caches.provide_cache_folder()
     assert os.environ[caches.VARIABLE] != str(home)
     monkeypatch.setenv(caches.VARIABLE, str(home))
-    disk.f_blocks = 0  # a file system that does not tell
+    monkeypatch.setattr(os, "statvfs", lambda _: full)  # nor has the disk of temporary files room
+    assert "and no temporary one either" in caches.provide_cache_folder()
+    assert os.environ[caches.VARIABLE] == str(home)
+    full.f_blocks = 0  # a file system that does not tell
     assert caches.provide_cache_folder() == ""
 
 

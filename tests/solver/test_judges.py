@@ -50,12 +50,12 @@ def blocks(count: int, formats: int, seed: int, *, skips: bool = False) -> Assig
     return problem
 
 
-needs_scipy = pytest.mark.skipif(
-    importlib.util.find_spec("scipy") is None, reason="pip install 'clformats[solve]'"
+needs_highs = pytest.mark.skipif(
+    importlib.util.find_spec("highspy") is None, reason="pip install 'clformats[solve]'"
 )
 
 
-@needs_scipy
+@needs_highs
 @pytest.mark.parametrize(("count", "formats", "skips"), [(40, 4, False), (25, 4, True)])
 def test_highs_finds_the_same_optimum(count: int, formats: int, skips: bool) -> None:
     for seed in range(3):
@@ -89,7 +89,7 @@ def test_five_thousand_nodes_of_sixty_formats() -> None:
     assert time.process_time() - start < 20  # 10 s on a quiet core
 
 
-@needs_scipy
+@needs_highs
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_networks_that_are_no_trees_of_blocks_are_planned_exactly() -> None:

@@ -759,7 +759,7 @@ def test_some_records_alone(
     ("words", "said"),
     [
         (["show", "--time-limit", "3"], "tune show does not take --time-limit; its options are: "),
-        (["show", "--shape", "2,a"], "as shape: expected whole numbers"),
+        (["show", "--shape", "2,a"], "as the shape: expected whole numbers"),
         (["show", "--dtype", "f33"], "f33"),
         (["export", "--t4", "-", "--all"], "does not take --all"),
         (["merge", "a", "--shape", "2,3"], "does not take --shape; its options are: none"),

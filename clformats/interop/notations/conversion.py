@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, overload
 
-from ...errors import InvalidArgument, Unsupported, expect
+from ...errors import InvalidArgument, InvalidFormat, Unsupported, expect
 from ...formats import Format
 from ...formats.tags import is_meta
 from ...pictures.words import columns
@@ -73,6 +73,11 @@ def convert(
     expect(to, str | None, "to")
     expect(source, str | None, "source")
     text = str(name)
+    if verbose.is_line(text):
+        raise InvalidFormat(
+            f"got a whole line of oneDNN's log, expected a name: {__name__}.convert_line, and the "
+            f"command `clformats convert`, read those"
+        )
     meta = ndims is not None or (source in (None, "onednn") and is_meta(text))
     fmt = Format(name, ndims) if meta or isinstance(name, Format) else parse(text, source)
     return conversion(text, source or guess(text), fmt) if to is None else render(fmt, to)
