@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +32,10 @@ class RawOperation:
 class Folded:
     """A constant that is computed when it is asked for: ``np.asarray(folded)``."""
 
-    def __init__(self, shape: Sequence[int], compute: Callable[[], NDArray[Any]]) -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(np.float32)
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, compute: Callable[[], NDArray[Any]]
+    ) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self._compute = compute
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's
@@ -43,24 +45,34 @@ class Folded:
 
 
 def folded(
-    steps: Sequence[RawOperation], constants: dict[str, Any], outputs: Iterable[str]
+    steps: Sequence[RawOperation],
+    constants: dict[str, Any],
+    outputs: Iterable[str],
+    ranks: Mapping[str, int],
 ) -> list[RawOperation]:
-    """The steps that are left; the constants they read are added."""
-    return _Folder(steps, constants, outputs).run()
+    """The steps that are left; the constants they read are added.
+
+    ``ranks`` has the number of dims of each value of which it is known.
+    """
+    return _Folder(steps, constants, outputs, ranks).run()
 
 
 class _Folder:
     def __init__(
-        self, steps: Sequence[RawOperation], constants: dict[str, Any], outputs: Iterable[str]
+        self,
+        steps: Sequence[RawOperation],
+        constants: dict[str, Any],
+        outputs: Iterable[str],
+        ranks: Mapping[str, int],
     ) -> None:
-        self.steps, self.constants = steps, constants
+        self.steps, self.constants, self.ranks = steps, constants, ranks
         self.outputs = set(outputs)
         self.renamed: dict[str, str] = {}
         self.made: dict[str, RawOperation] = {}
         self.count = Counter(name for step in steps for name in step.inputs)
 
     def run(self) -> list[RawOperation]:
-        kept: dict[str, RawOperation] = {}
+        kept: list[RawOperation] = []
         for step in self.steps:
             step.inputs = [self.renamed.get(n, n) for n in step.inputs]
             step.outputs = [
@@ -71,9 +83,9 @@ class _Folder:
                 step.op = "Add"
             if self._passes(step) or self._scales(step) or self._activates(step):
                 continue
-            kept[step.name] = step
+            kept.append(step)
             self.made.update((n, step) for n in step.outputs)
-        return list(kept.values())
+        return kept
 
     def _before(self, step: RawOperation) -> RawOperation | None:
         """The step whose only reader this one is."""
@@ -115,20 +127,19 @@ class _Folder:
         before = self._before(step)
         if before is None or before.op not in INTO or "activation" in before.attributes:
             return False
+        if any(s.attributes.get("training_mode") for s in (before, step)):
+            return False  # its factors are those of the batch
         if any(name not in self.constants for name in before.inputs[1:]):
             return False
-        affine = self._affine(step, self.constants[before.inputs[1]].shape)
+        affine = self._affine(step, self.constants[before.inputs[1]].shape[0])
         if affine is None or (before.op == step.op == "BatchNormalization"):
             return False
         self._take(before, *affine)
         self._join(before, step)
         return True
 
-    def _affine(self, step: RawOperation, shape: Sequence[int]) -> tuple[Any, Any] | None:
-        """Functions for the factor and the summand of each channel, if that is all a step does.
-
-        ``shape`` is that of the weights, or of the factors, that it would go into.
-        """
+    def _affine(self, step: RawOperation, channels: int) -> tuple[Any, Any] | None:
+        """Functions for the factor and the summand of each channel, if that is all a step does."""
         if step.op == "BatchNormalization" and len(step.inputs) == 5:
             names = step.inputs[1:]
             if any(n not in self.constants for n in names):
@@ -143,7 +154,8 @@ class _Folder:
         if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
             return None
         constant = self.constants.get(step.inputs[1])
-        if constant is None or _channels(constant.shape) != shape[0] or len(shape) not in (1, 4):
+        is_image = self.ranks.get(step.inputs[0]) == 4  # channels are third from the end
+        if constant is None or not is_image or _channels(constant.shape) != channels:
             return None
         flat = np.asarray(constant).reshape(-1)
         if step.op == "Mul":
@@ -157,10 +169,16 @@ class _Folder:
         bias = biases[0] if biases else np.zeros(first)
         factor = f"{step.name}.{'weights' if step.op == 'Conv' else 'scale'}"
         summand = f"{step.name}.bias"
-        self.constants[factor] = Folded(
-            weights.shape, lambda: np.asarray(weights) * scale().reshape(-1, *[1] * len(others))
-        )
-        self.constants[summand] = Folded((first,), lambda: np.asarray(bias) * scale() + shift())
+        exact = np.result_type(weights.dtype, np.float32)
+
+        def scaled() -> Any:
+            return np.asarray(weights, exact) * scale().reshape(-1, *[1] * len(others))
+
+        def shifted() -> Any:
+            return np.asarray(bias, exact) * scale() + shift()
+
+        self.constants[factor] = Folded(weights.shape, weights.dtype, scaled)
+        self.constants[summand] = Folded((first,), weights.dtype, shifted)
         step.inputs[1:3] = factor, summand
 
 

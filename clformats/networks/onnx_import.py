@@ -13,6 +13,7 @@ the same width.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ class OnnxGraph:
         self.shapes = self._inferred()
         self.opsets = {o.domain: o.version for o in copy.opset_import}
         outputs = [o.name for o in self.graph.output]
-        self.operations = folded(list(self._operations()), self.constants, outputs)
+        ranks = {name: len(dims) for name, (dims, _) in self.shapes.items() if dims is not None}
+        self.operations = folded(list(self._operations()), self.constants, outputs, ranks)
         written = {name for op in self.operations for name in op.outputs}
         self.outputs = [name for name in outputs if name in written]
         names = [i.name for i in self.graph.input if i.name not in self.constants]
@@ -135,14 +137,15 @@ class OnnxGraph:
 
     def _operations(self) -> Iterator[RawOperation]:
         """The nodes that are left when constants are folded."""
-        names: dict[str, int] = {}
+        taken: set[str] = set()
         for node in self.graph.node:
             given = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
             if self._fold(node, given):
                 continue
             base = node.name or node.output[0] or node.op_type
-            names[base] = names.get(base, 0) + 1
-            name = base if names[base] == 1 else f"{base}#{names[base]}"
+            numbered = (f"{base}#{k}" for k in count(2))
+            name = next(name for name in chain([base], numbered) if name not in taken)
+            taken.add(name)
             yield self._operation(node, name, given)
 
     def _fold(self, node: Any, given: Mapping[str, Any]) -> bool:
@@ -193,7 +196,11 @@ class OnnxGraph:
             elif source:
                 inputs.append(source)
         if node.op_type == "Slice":
-            _full_starts(attributes, self.shapes.get(node.input[0], (None, 0))[0])
+            if len(inputs) > 1:  # where it begins is known at execution only
+                attributes.pop("starts", None)
+            _full_starts(name, attributes, self.shapes.get(node.input[0], (None, 0))[0])
+        # What the graphs of an If, Loop or Scan read from outside has to be there, too.
+        inputs += [n for n in dict.fromkeys(_free(node)) if n not in inputs]
         outputs = [n for n in node.output if n]
         reserved = {"name", "inputs", "outputs", "op", "choices"}
         kept = {k if k not in reserved else f"{k}_": v for k, v in attributes.items()}
@@ -216,15 +223,34 @@ class OnnxGraph:
             return f"input{k}"
 
 
-def _full_starts(attributes: dict[str, Any], dims: Sequence[int] | None) -> None:
-    """``starts`` of a Slice with one number for each dimension; left out where steps are not 1."""
+def _free(node: Any) -> Iterator[str]:
+    """The names that the graphs in a node's attributes read and do not define."""
+    for attribute in node.attribute:
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            own = {value.name for value in (*graph.input, *graph.initializer)}
+            for inner in graph.node:
+                yield from (n for n in (*inner.input, *_free(inner)) if n and n not in own)
+                own |= {*inner.output}
+            yield from (value.name for value in graph.output if value.name not in own)
+
+
+def _full_starts(name: str, attributes: dict[str, Any], dims: Sequence[int] | None) -> None:
+    """``starts`` of a Slice with one number for each dimension; left out where steps are not 1.
+
+    Raises `InvalidNetwork` where they do not fit the dims.
+    """
     starts = attributes.pop("starts", None)
     steps = attributes.get("steps") or [1]
     if dims is None or starts is None or set(steps) != {1}:
         return
     axes = attributes.get("axes") or range(len(starts))
     full = [0] * len(dims)
-    for axis, start in zip(axes, starts, strict=True):
-        n = dims[axis]
-        full[axis] = min(max(start + n if start < 0 else start, 0), n)
+    try:
+        for axis, start in zip(axes, starts, strict=True):
+            n = dims[axis]
+            full[axis] = min(max(start + n if start < 0 else start, 0), n)
+    except (TypeError, ValueError, IndexError):
+        raise InvalidNetwork(
+            f"node {name!r}: got starts {starts} for axes {axes} of a value of dims {tuple(dims)}"
+        ) from None
     attributes["starts"] = full

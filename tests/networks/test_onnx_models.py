@@ -211,6 +211,91 @@ def test_a_factor_for_other_than_the_channels_stays_a_node(
     assert list(net.nodes) == ["conv", "mul"]
 
 
+NORM = ["g", "b", "m", "v"]
+
+
+@pytest.mark.parametrize(("dims", "training"), [([8, 8, 5], 0), ([1, 8, 5], 0), ([1, 8, 5, 6], 1)])
+def test_a_normalisation_takes_factors_of_its_own_channels_only(
+    dims: list[int], training: int
+) -> None:
+    """Of three dims the factors (8, 1, 1) are of the first; in training they are the batch's."""
+    nodes = [
+        make.make_node(
+            "BatchNormalization",
+            ["x", *NORM],
+            ["a", "mean", "var"][: 1 + 2 * training],
+            "norm",
+            training_mode=training,
+        ),
+        make.make_node("Mul", ["a", "k"], ["y"], "mul"),
+    ]
+    weights = {n: np.ones(8, np.float32) for n in NORM} | {"k": np.ones((8, 1, 1), np.float32)}
+    result = [8, *dims[1:]] if len(dims) == 3 else dims
+    net = cf.Network.from_onnx(model(nodes, [info("x", dims)], [info("y", result)], weights))
+    assert list(net.nodes) == ["norm", "mul"]
+
+
+def test_folded_weights_keep_their_type() -> None:
+    nodes = [
+        make.make_node("Conv", ["x", "w"], ["a"], "conv"),
+        make.make_node("BatchNormalization", ["a", *NORM], ["y"], "norm"),
+    ]
+    weights = {"w": np.ones((8, 4, 1, 1), np.float16)} | {n: np.ones(8, np.float16) for n in NORM}
+    ends = [make.make_tensor_value_info(n, 10, [1, c, 5, 6]) for n, c in (("x", 4), ("y", 8))]
+    net = cf.Network.from_onnx(model(nodes, ends[:1], ends[1:], weights))
+    assert list(net.nodes) == ["conv"]
+    assert {str(v.dtype) for v in net.values.values()} == {"f16"}
+
+
+def test_what_inner_graphs_read_is_an_edge() -> None:
+    """So that it is neither folded away nor overwritten before."""
+    dims = [1, 4, 6, 7]
+    branches = {
+        name: make.make_graph(
+            [make.make_node("Add", ["c", "c"], [out])], name, [], [info(out, dims)]
+        )
+        for name, out in (("then_branch", "t"), ("else_branch", "e"))
+    }
+    nodes = [
+        make.make_node("Conv", ["x", "w"], ["c"], "conv"),
+        make.make_node("Relu", ["c"], ["r"], "relu"),
+        make.make_node("If", ["k"], ["i"], "if", **branches),
+        make.make_node("Add", ["r", "i"], ["y"], "add"),
+    ]
+    inputs = [info("x", dims), make.make_tensor_value_info("k", 9, [1])]
+    weights = {"w": np.ones((4, 4, 1, 1), np.float32)}
+    net = cf.Network.from_onnx(model(nodes, inputs, [info("y", dims)], weights))
+    assert list(net.nodes) == ["conv", "relu", "if", "add"]
+    assert [v.name for v in net.nodes["if"].inputs] == ["k", "c"]
+
+
+def test_nodes_of_one_name_are_all_there() -> None:
+    names = ["c", "c", "c#2", "c"]
+    values = ["x", "a", "b", "d", "y"]
+    nodes = [
+        make.make_node("Sin", [source], [target], name)
+        for name, source, target in zip(names, values, values[1:], strict=False)
+    ]
+    ends = [info(n, [1, 4, 6, 7]) for n in ("x", "y")]
+    net = cf.Network.from_onnx(model(nodes, ends[:1], ends[1:], {}))
+    assert len(net.nodes) == 4
+    assert [v.name for v in net.inputs] == ["x"]
+
+
+def test_slices_that_begin_where_only_an_execution_knows() -> None:
+    integers = {"starts": [2], "ends": [4], "axes": [1], "steps": [1]}
+
+    def sliced(wrong: dict[str, Any], given: str = "") -> cf.Network:
+        weights = {n: np.array(v, np.int64) for n, v in (integers | wrong).items() if n != given}
+        more = [make.make_tensor_value_info(given, 7, [1])] if given else []
+        node = make.make_node("Slice", ["x", *integers], ["y"], "s")
+        ends = [info(n, [1, c, 6, 6]) for n, c in (("x", 8), ("y", 2))]
+        return cf.Network.from_onnx(model([node], [ends[0], *more], ends[1:], weights))
+
+    assert sliced({}).nodes["s"].attributes["starts"] == [0, 2, 0, 0]
+    assert "starts" not in sliced({}, "axes").nodes["s"].attributes
+
+
 def test_an_unknown_operation_is_a_node_and_never_a_refusal() -> None:
     odd = make.make_node("Mystery", ["x"], ["y"], "odd", domain="my.own")
     built = model([odd], [info("x", [1, 4, 6, 7])], [info("y", [1, 4, 6, 7])], {})
