@@ -94,15 +94,16 @@ def audit(path: str | Path) -> Report:
     story = _Story(trace)
     network = story.network()
     plan = propagate(network, reorder_cost=story.price)
-    findings = tuple(story.judged(plan))
-    reorders = sum(f.seconds for f in findings)
-    packed = sum(f.seconds for f in findings if f.value in story.packed)
     total = sum(o.seconds for o in trace.operations)
+    packed = sum(o.seconds for name in story.packed for o in story.moves.get(name, ()))
+    gains = not trace.timed or plan.seconds < total - packed
+    findings = tuple(story.judged(plan, gains=gains))
+    reorders = sum(f.seconds for f in findings)
     if not trace.timed:
         reorders = sum(story.price(f.value, f.src, f.dst).seconds for f in findings)
         total = reorders
     least = min(plan.seconds, max(total - packed, 0.0))
-    changes = tuple(story.changes(plan, findings))
+    changes = tuple(story.changes(plan, findings, gains=gains))
     return Report(
         trace.kind, trace.unit, total, reorders, least, findings, changes, plan, trace.timed
     )
@@ -236,15 +237,17 @@ class _Story:
 
     # --- the verdict ------------------------------------------------------------------------------
 
-    def judged(self, plan: FormatPlan) -> list[Finding]:
-        """Each reorder of the log, in its order."""
+    def judged(self, plan: FormatPlan, *, gains: bool) -> list[Finding]:
+        """Each reorder of the log, in its order; where the plan gains nothing, it says nothing."""
         found = []
         kept = {(r.value, r.src.key, r.dst.key) for r in plan.reorders}
         for name, moves in self.moves.items():
             for op in moves:
                 src, dst = _name(op.reads[0]), _name(op.writes[0])
                 reorder = name, src.key, dst.key
-                needed = reorder in kept and name not in self.packed
+                needed = (reorder in kept or not (gains or src.key == dst.key)) and (
+                    name not in self.packed
+                )
                 kept.discard(reorder)
                 why = "" if needed else self._why(name, op, moves)
                 found.append(Finding(op.line, name, src, dst, op.seconds, not needed, why))
@@ -267,14 +270,14 @@ class _Story:
                 return f"is taken back by {unit} {other.line}"
         return "another way is cheaper by the log's own costs"
 
-    def changes(self, plan: FormatPlan, findings: Sequence[Finding]) -> list[str]:
+    def changes(self, plan: FormatPlan, findings: Sequence[Finding], *, gains: bool) -> list[str]:
         """What the least possible does otherwise than the log, in the log's order."""
         found: list[tuple[int, str]] = [
             (f.line, f"leave out {self.trace.unit} {f.line}, {f.src} -> {f.dst}: {f.why}")
             for f in findings
             if f.needless
         ]
-        for op in self.trace.operations:
+        for op in self.trace.operations if gains else ():
             choice = plan.choices.get(op.name)
             if op.is_reorder or choice is None:
                 continue

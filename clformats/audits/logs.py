@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -25,11 +26,16 @@ def read(path: str | Path) -> Trace:
     """The trace of a file, whose content says its kind. Raises `InvalidNetwork`."""
     file = path_of(path)
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = file.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise InvalidNetwork(f"cannot read {file}: {error.strerror}") from error
     readers = {"<": _openvino, "{": _tensorrt, "[": _tensorrt}
-    trace = readers.get(text.lstrip()[:1], _onednn)(file, text)
+    try:
+        trace = readers.get(text.lstrip()[:1], _onednn)(file, text)
+    except InvalidNetwork:
+        raise
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise InvalidNetwork(f"{file} is damaged: {error}") from error
     if not trace.operations:
         raise InvalidNetwork(
             f"{file}: nothing that was executed is in it; expected oneDNN's verbose log "
@@ -43,7 +49,8 @@ def read(path: str | Path) -> Trace:
 
 _LINE = re.compile(r"^(?:dnnl|onednn)_verbose,(?:[^,]*,)*?exec,(?P<rest>.*)$")
 _DESC = re.compile(r"(?:^| )(?P<name>[a-z]+\d?)(?:_|:)")
-_SIZE = re.compile(r"(mb|ic|oc|id|od|ih|oh|iw|ow|m|n|k|g)(\d+)")
+_SIZE = re.compile(r"(mb|ic|oc|id|od|ih|oh|iw|ow|m|n|k|g)(\d{1,18})")
+_DIMS = re.compile(r"\d{1,18}(?:x\d{1,18})*")
 
 
 def _onednn(file: Path, text: str) -> Trace:
@@ -64,7 +71,7 @@ def _onednn_line(
     if len(fields) < 7:
         raise InvalidNetwork(f"{where} is cut off: {len(fields)} fields after exec, expected 9")
     try:
-        seconds = float(fields[-1]) / 1e3
+        seconds = _time(fields[-1]) / 1e3
     except ValueError:
         raise InvalidNetwork(
             f"{where} is cut off: got {fields[-1]!r} where the milliseconds stand"
@@ -73,10 +80,11 @@ def _onednn_line(
     reads: list[TracedTensor] = []
     writes: list[TracedTensor] = []
     for argument, log in _descriptors(where, fields[4]):
-        dims = _dims(argument, problem)
+        dims = _dims(kind, argument, len(reads), problem)
         tensor = (named(log.tag or log.kind), dims, log.dtype or "f32")
         if argument in ("data", "wei") or argument.startswith("src"):
-            name = last.get(tensor, f"{argument}@{number}")
+            again = f"#{len(reads)}" if any(t.name == f"{argument}@{number}" for t in reads) else ""
+            name = last.get(tensor, f"{argument}@{number}{again}")
             reads.append(TracedTensor(name, *tensor, is_weight=argument == "wei"))
         if argument in ("dst", "data"):  # in versions 1 and 2 one descriptor for both sides
             writes.append(TracedTensor(f"dst@{number}", *tensor))
@@ -96,11 +104,23 @@ def _descriptors(where: str, text: str) -> Iterator[tuple[str, verbose.LogText]]
             yield match["name"], log
 
 
-def _dims(argument: str, problem: str) -> tuple[int, ...]:
-    """The dims of an argument, as far as the problem's text tells them."""
-    first = re.match(r"\d+(?:x\d+)*", problem)
-    if first and first.end() == len(problem.split(":", maxsplit=1)[0]):
-        return tuple(int(n) for n in first[0].split("x"))
+def _time(text: str) -> float:
+    """A number of 0 or more. Raises ValueError."""
+    found = float(text)
+    if not 0 <= found < inf:
+        raise ValueError(text)
+    return found
+
+
+def _dims(kind: str, argument: str, before: int, problem: str) -> tuple[int, ...]:
+    """The dims of an argument, as far as the problem's text tells them.
+
+    ``before`` counts the arguments that are read and stand before it.
+    """
+    parts = problem.split(":")
+    if all(map(_DIMS.fullmatch, parts)):
+        dims = [tuple(int(n) for n in part.split("x")) for part in parts]
+        return dims[0] if len(dims) == 1 else _of_several(kind, argument, before, dims)
     sizes = {name: int(n) for name, n in _SIZE.findall(problem)}
     if "mb" not in sizes or argument in ("wei", "bia"):
         return ()
@@ -110,6 +130,23 @@ def _dims(argument: str, problem: str) -> tuple[int, ...]:
         return ()
     space = [sizes.get(f"{side}{c}", sizes.get(f"i{c}")) for c in "dhw"]
     return sizes["mb"], channels, *(n for n in space if n)
+
+
+def _of_several(
+    kind: str, argument: str, before: int, dims: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The dims of an argument of a matmul or an operation of two; of others nothing is known."""
+    if argument == "wei" or argument.startswith("src"):
+        return dims[before] if before < len(dims) else ()
+    if argument != "dst" or len(dims) > 3:
+        return ()
+    if len(dims) == 3:
+        return dims[2]
+    a, b = dims
+    if len(a) != len(b) or kind not in ("matmul", "binary"):
+        return ()
+    wide = tuple(map(max, a, b))
+    return (*wide[:-2], a[-2], b[-1]) if kind == "matmul" else wide
 
 
 # --- OpenVINO -------------------------------------------------------------------------------------
@@ -146,7 +183,7 @@ def _facts(layer: ET.Element) -> dict[str, str]:
 
 
 def _whole(text: str | None) -> int:
-    return int(text) if text and text.lstrip("-").isdigit() else 0
+    return int(text) if text and text.lstrip("-").isdecimal() else 0
 
 
 def _layer(
@@ -163,7 +200,7 @@ def _layer(
         if source is not None:
             reads.append(_output(source, layers[source], facts[source]))
     text = own.get("execTimeMcs", "0")
-    micros = float(text) if re.fullmatch(r"[\d.]+", text) else 0.0
+    micros = float(text) if re.fullmatch(r"\d+(\.\d*)?", text, re.ASCII) else 0.0
     writes = [_output(number, layer, own)] if layer.find("output/port") is not None else []
     is_reorder = kind == "Reorder" and len(reads) == 1
     if kind in ("Input", "Parameter", "Const", "Constant"):
@@ -205,7 +242,7 @@ def _tensorrt(file: Path, text: str) -> Trace:
                 kind,
                 [_binding(t) for t in layer.get("Inputs", [])],
                 [_binding(t) for t in layer["Outputs"]],
-                float(layer.get("averageMs", 0.0)) / 1e3,
+                _time(layer.get("averageMs", 0.0)) / 1e3,
                 kind.lower() in ("reformat", "noop") and len(layer.get("Inputs", [])) == 1,
             )
         )

@@ -87,10 +87,12 @@ def icd_target(file: Path) -> str:
     if file.suffix != ".icd":
         return str(file)
     try:
+        if file.exists() and not file.is_file():  # a pipe would not end
+            return ""
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    return lines[0].strip() if lines else ""
+    return lines[0].strip() if lines and "\0" not in lines[0] else ""
 
 
 def bundled_library(distribution: str) -> Path | None:

@@ -163,6 +163,14 @@ def test_tensorrts_layers(tmp_path: Path) -> None:
         ("onednn_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:abcd:f0", "line 1"),
         (reorder("2.6", "abcd", "acdb", "1x2x3x4", 0.1)[:-3] + "soon", "line 1 is cut off"),
         (reorder("2.6", "abcd", "acdb", "1x2x3x4", 0.1).replace("src_", "?"), "line 1"),
+        (
+            reorder("2.6", "abcd", "acdb", "1x2x3x4", 0.1)[:-3] + "inf",
+            "line 1 is cut off: got '.*inf",
+        ),
+        ('{"Layers": 5}', "is damaged"),
+        ('{"Layers": [{"Outputs": 5}]}', "is damaged"),
+        ('{"Layers": [{"Outputs": [{"Dimensions": ["x"]}]}]}', "is damaged"),
+        ("[" * 100_000, "is damaged|cut off"),
     ],
 )
 def test_other_files_are_refused(text: str, match: str, tmp_path: Path) -> None:
@@ -172,6 +180,35 @@ def test_other_files_are_refused(text: str, match: str, tmp_path: Path) -> None:
         cf.audit(file)
     with pytest.raises(cf.InvalidNetwork, match="cannot read"):
         cf.audit(tmp_path / "none")
+
+
+def test_operands_of_a_matmul_have_dims_of_their_own(tmp_path: Path) -> None:
+    """A reorder of an input of the second one's dims is not that of its result."""
+    one = "onednn_verbose,v1,primitive,exec,cpu,matmul,jit,undef,src:f32::blocked:ab::f0 "
+    lines = [
+        f"{one}wei:f32::blocked:ab::f0 dst:f32::blocked:{dst}::f0,,,8x16:16x32,0.1"
+        for dst in ("ba", "ab")
+    ]
+    start = "onednn_verbose,v1,primitive,exec,cpu"
+    both = "src:f32::blocked:{}::f0 dst:f32::blocked:ba::f0,,,8x16,0.02"
+    lines.append(f"{start},reorder,jit,undef,{both.format('ab')}")
+    lines.append(f"{start},softmax,jit,undef,{both.format('ba')}")
+    file = tmp_path / "log"
+    file.write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    report = cf.audit(file)
+    assert not report.needless
+    assert {v.dims for v in report.plan.network.values.values()} == {(8, 16), (16, 32), (8, 32)}
+
+
+def test_where_no_plan_is_cheaper_than_the_log_nothing_is_needless(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    steps = [("abcd", "acdb", "1x64x112x112", 0.5), ("acdb", "aBcd8b", "1x64x112x112", 0.5),
+             ("abcd", "acdb", "1x2x1x1", 0.01)]  # fmt: skip
+    file.write_text("\n".join(reorder("3.0", *step) for step in steps))
+    report = cf.audit(file)
+    assert report.plan.seconds > report.seconds
+    assert not report.needless
+    assert not report.changes
 
 
 def steps_of_audit(path: Path, lines: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -296,3 +297,11 @@ def test_the_users_settings_are_reported() -> None:
     environ = {"OCL_ICD_VENDORS": "/v", "CLFORMATS_BUNDLED_RUNTIMES": "0"}
     remedies = [finding.remedy.split()[1] for finding in seen.setting_findings(environ)]
     assert remedies == ["OCL_ICD_VENDORS", "CLFORMATS_BUNDLED_RUNTIMES"]
+
+
+def test_files_that_name_no_library(tmp_path: Path) -> None:
+    """A byte of 0 is part of no name, and a pipe does not end."""
+    odd, pipe = tmp_path / "odd.icd", tmp_path / "pipe.icd"
+    odd.write_bytes(b"a\0b")
+    os.mkfifo(pipe)
+    assert icd.icd_target(odd) == icd.icd_target(pipe) == ""
