@@ -152,8 +152,8 @@ def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:
     """The regular expression of --match; None fits everything. Raises `Error` for no expression."""
     try:
         return re.compile(text or "", flags)
-    except re.error as error:
-        raise Error(f"--match {text!r} is no regular expression: {error}") from error
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Error(f"--match {reprlib.repr(text)} is no regular expression: {error}") from error
 
 
 def shown(value: object) -> str:

@@ -135,18 +135,20 @@ def _dims(kind: str, argument: str, before: int, problem: str) -> tuple[int, ...
 def _of_several(
     kind: str, argument: str, before: int, dims: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """The dims of an argument of a matmul or an operation of two; of others nothing is known."""
+    """The dims of an argument of which the problem has several, by the kind of operation."""
+    if argument == "data":  # of both sides
+        return dims[0]
     if argument == "wei" or argument.startswith("src"):
         return dims[before] if before < len(dims) else ()
-    if argument != "dst" or len(dims) > 3:
+    a, b = dims[:2]
+    if argument != "dst":
         return ()
-    if len(dims) == 3:
+    if kind == "matmul" and len(dims) == 3:
         return dims[2]
-    a, b = dims
-    if len(a) != len(b) or kind not in ("matmul", "binary"):
-        return ()
-    wide = tuple(map(max, a, b))
-    return (*wide[:-2], a[-2], b[-1]) if kind == "matmul" else wide
+    if kind in ("matmul", "binary") and len(dims) == 2 and len(a) == len(b):
+        wide = tuple(map(max, a, b))
+        return (*wide[:-2], a[-2], b[-1]) if kind == "matmul" else wide
+    return {"prelu": a, "reduction": b}.get(kind, ())
 
 
 # --- OpenVINO -------------------------------------------------------------------------------------

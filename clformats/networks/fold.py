@@ -147,10 +147,13 @@ class _Folder:
             epsilon = float(step.attributes.get("epsilon", 1e-5))
             given = [self.constants[n] for n in names]
 
-            def scale() -> Any:
-                return np.asarray(given[0]) / np.sqrt(np.asarray(given[3]) + epsilon)
+            def exact(k: int) -> Any:
+                return np.asarray(given[k], np.result_type(given[k].dtype, np.float32))
 
-            return scale, lambda: np.asarray(given[1]) - np.asarray(given[2]) * scale()
+            def scale() -> Any:
+                return exact(0) / np.sqrt(exact(3) + epsilon)
+
+            return scale, lambda: exact(1) - exact(2) * scale()
         if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
             return None
         constant = self.constants.get(step.inputs[1])

@@ -200,11 +200,17 @@ class OnnxGraph:
                 attributes.pop("starts", None)
             _full_starts(name, attributes, self.shapes.get(node.input[0], (None, 0))[0])
         # What the graphs of an If, Loop or Scan read from outside has to be there, too.
-        inputs += [n for n in dict.fromkeys(_free(node)) if n not in inputs]
+        inputs += [n for n in dict.fromkeys(_free(node)) if n not in inputs and self._is_there(n)]
         outputs = [n for n in node.output if n]
         reserved = {"name", "inputs", "outputs", "op", "choices"}
         kept = {k if k not in reserved else f"{k}_": v for k, v in attributes.items()}
         return RawOperation(name, node.op_type, inputs, outputs, kept)
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a name is a value: of known dims, or a constant with elements."""
+        if name in self.constants:
+            return 0 not in self.constants[name].shape
+        return self.shapes.get(name, (None, 0))[0] is not None
 
     def _is_setting(self, op: str, k: int, constant: Any) -> bool:
         """Whether a constant says how an operation works, rather than being a weight."""
@@ -228,6 +234,7 @@ def _free(node: Any) -> Iterator[str]:
     for attribute in node.attribute:
         for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
             own = {value.name for value in (*graph.input, *graph.initializer)}
+            own |= {sparse.values.name for sparse in graph.sparse_initializer}
             for inner in graph.node:
                 yield from (n for n in (*inner.input, *_free(inner)) if n and n not in own)
                 own |= {*inner.output}
@@ -240,12 +247,14 @@ def _full_starts(name: str, attributes: dict[str, Any], dims: Sequence[int] | No
     Raises `InvalidNetwork` where they do not fit the dims.
     """
     starts = attributes.pop("starts", None)
-    steps = attributes.get("steps") or [1]
-    if dims is None or starts is None or set(steps) != {1}:
+    steps, axes = attributes.get("steps") or [1], attributes.get("axes")
+    if dims is None or starts is None:
         return
-    axes = attributes.get("axes") or range(len(starts))
     full = [0] * len(dims)
     try:
+        if set(steps) != {1}:
+            return
+        axes = axes or range(len(starts))
         for axis, start in zip(axes, starts, strict=True):
             n = dims[axis]
             full[axis] = min(max(start + n if start < 0 else start, 0), n)

@@ -164,8 +164,6 @@ class Recording(Stream):
         reads: Sequence[Memory],
     ) -> Event:
         """Take a kernel of the user's, whose sizes were checked; see `Stream.run`."""
-        if 0 in global_size:
-            return Recorded()
         about = f"the kernel {kernel.function_name}"
         source = source_of(kernel, self.engine)
         with LOCK:
@@ -174,6 +172,8 @@ class Recording(Stream):
                     a.check_use("run a kernel on it", self.context, "the recording")
             arguments = tuple(self._argument(k, a) for k, a in enumerate(args, 1))
             set_arguments(kernel, [_given(a) for a in args], args)  # what it refuses is refused now
+            if 0 in global_size:
+                return Recorded()
             for a in args:
                 if isinstance(a, Memory) and a.tracked_buffer is not None:
                     self._touch(a, about, writes=not any(a is m for m in reads))

@@ -50,7 +50,8 @@ class IntegerProgram:
     def solve(self) -> tuple[list[float] | None, float]:
         """Values of the columns (None where there are none), and a proven lower bound."""
         highs = _highspy()
-        model: Any = highs.Highs()
+        # Not its subclass Highs, which greets on the standard output before it can be told not to.
+        model: Any = highs._core._Highs()  # noqa: SLF001
         for option, value in (("output_flag", False), ("mip_rel_gap", GAP),
                               ("time_limit", TIME_LIMIT)):  # fmt: skip
             model.setOptionValue(option, value)

@@ -200,6 +200,18 @@ def test_operands_of_a_matmul_have_dims_of_their_own(tmp_path: Path) -> None:
     assert {v.dims for v in report.plan.network.values.values()} == {(8, 16), (16, 32), (8, 32)}
 
 
+def test_a_prelu_stands_between_the_reorders_around_it(tmp_path: Path) -> None:
+    """Its one descriptor of data is that of both sides; it runs in no other format."""
+    prelu = ("onednn_verbose,primitive,exec,cpu,prelu,ref:any,forward_inference,"
+             "data:f32::blocked:abcd::f0 wei:f32::blocked:abcd::f0,,,1x16x9x7:1x16x1x1,0.1")  # fmt: skip
+    dims = "1x16x9x7"
+    lines = [conv("3.0", "aBcd8b", 16, 0.5), reorder("3.0", "aBcd8b", "abcd", dims, 0.1),
+             prelu, reorder("3.0", "abcd", "aBcd8b", dims, 0.1),
+             conv("3.0", "aBcd8b", 16, 0.5)]  # fmt: skip
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert not cf.audit(tmp_path / "log").needless
+
+
 def test_where_no_plan_is_cheaper_than_the_log_nothing_is_needless(tmp_path: Path) -> None:
     file = tmp_path / "log"
     steps = [("abcd", "acdb", "1x64x112x112", 0.5), ("acdb", "aBcd8b", "1x64x112x112", 0.5),

@@ -206,6 +206,8 @@ def test_nothing_to_do(engine: cf.Engine, stream: cf.Stream) -> None:
     empty = cf.Memory(EMPTY, engine)
     recording = cf.Recording(engine, inputs={"a": empty})
     recording.run(engine.kernel(DOUBLE, "twice"), (0,), None, cf.Memory(PLAIN, engine))
+    with pytest.raises(cf.InvalidArgument):
+        recording.run(engine.kernel(DOUBLE, "twice"), (0,), None)
     recording.replay()(stream).wait()
 
 

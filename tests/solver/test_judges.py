@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -99,3 +101,12 @@ def test_networks_that_are_no_trees_of_blocks_are_planned_exactly() -> None:
         assert found is not None
         assert found.exact
         assert problem.total(found.assignment) == found.cost
+
+
+@needs_highs
+def test_highs_prints_nothing() -> None:
+    """It would greet, once a process, on a standard output that may be read by a program."""
+    code = ("from clformats.solver.highs import IntegerProgram as P; p = P(); p.column(1.0); "
+            "p.row([(0, 1.0)], low=1.0); assert p.solve() == ([1.0], 1.0)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
