@@ -202,8 +202,8 @@ def test_operands_of_a_matmul_have_dims_of_their_own(tmp_path: Path) -> None:
 
 def test_a_prelu_stands_between_the_reorders_around_it(tmp_path: Path) -> None:
     """Its one descriptor of data is that of both sides; it runs in no other format."""
-    prelu = ("onednn_verbose,primitive,exec,cpu,prelu,ref:any,forward_inference,"
-             "data:f32::blocked:abcd::f0 wei:f32::blocked:abcd::f0,,,1x16x9x7:1x16x1x1,0.1")  # fmt: skip
+    sides = "data:f32::blocked:abcd::f0 wei:f32::blocked:abcd::f0,,,1x16x9x7:1x16x1x1"
+    prelu = f"{HEADS['3.0']}prelu,ref:any,forward_inference,{sides},0.1"
     dims = "1x16x9x7"
     lines = [conv("3.0", "aBcd8b", 16, 0.5), reorder("3.0", "aBcd8b", "abcd", dims, 0.1),
              prelu, reorder("3.0", "abcd", "aBcd8b", dims, 0.1),

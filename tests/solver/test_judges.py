@@ -106,7 +106,9 @@ def test_networks_that_are_no_trees_of_blocks_are_planned_exactly() -> None:
 @needs_highs
 def test_highs_prints_nothing() -> None:
     """It would greet, once a process, on a standard output that may be read by a program."""
-    code = ("from clformats.solver.highs import IntegerProgram as P; p = P(); p.column(1.0); "
-            "p.row([(0, 1.0)], low=1.0); assert p.solve() == ([1.0], 1.0)")  # fmt: skip
+    code = (
+        "from clformats.solver.highs import IntegerProgram; p = IntegerProgram();"
+        "p.column(1.0, whole=True); p.row([(0, 1.0)], low=1.0); assert p.solve() == ([1.0], 1.0)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
