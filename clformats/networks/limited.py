@@ -85,8 +85,6 @@ class _Limited(FlowProgram):
             for name, k in self.number.items()
             for f, fmt in enumerate(built.formats[name])
         }
-        # Shares are multiples of that of one alignment: half of one is room for rounding.
-        self.whole = 1.0 + ALIGNMENT / 2 / limit
         self.inside = list(self._views())
         self.ranges = self._ranges()
         self.alive: dict[tuple[Place, int], int] = {
@@ -183,7 +181,7 @@ class _Limited(FlowProgram):
                     rows[self.step[node.name]].append((column, rounded(choice.workspace) / limit))
         for row in rows:
             if row:
-                self.program.row(row, high=self.whole)
+                self.program.row(row, high=1.0)
         self._limit_reorders()
 
     def _limit_reorders(self) -> None:
@@ -204,7 +202,7 @@ class _Limited(FlowProgram):
                         counted += [staying[place, t]] if (place, t) in staying else []
                         for column, factor in self._first(k, r, step) + times(-1.0, counted):
                             row.append((column, factor * self.shares[place]))
-                    self.program.row(row, high=self.whole)
+                    self.program.row(row, high=1.0)
 
     def _staying(self) -> Iterator[tuple[Place, int, list[Terms]]]:
         """Buffers that are alive at a step and at the one before.
