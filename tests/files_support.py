@@ -24,6 +24,14 @@ def values(dims: tuple[int, ...], dtype: Any = np.float32, seed: int = 7) -> Any
     return np.frombuffer(np.random.default_rng(seed).bytes(size), dtype).reshape(dims)
 
 
+def finish_gguf(writer: Any) -> None:
+    """Write what a ``gguf.GGUFWriter`` was given, and close its file."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def done(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     """The lines that a command prints when all is well."""
     status = cli.main([str(a) for a in arguments])

@@ -20,6 +20,7 @@ from clformats.files import Options, pack_quantised, unpack_quantised
 from clformats.files.checkpoints import read_safetensors
 from clformats.files.repack import filled_by_worker
 from clformats.quantised.host import move_into
+from tests.files_support import finish_gguf
 from tests.quantised import packers
 from tests.quantised.test_table import described, random_bytes, same
 
@@ -350,10 +351,7 @@ def test_rows_that_fill_no_words_are_left_as_they_are(tmp_path: Path) -> None:
     for rows in (16, 12):
         raw = random_bytes(described((rows, 64), "q4_0", "gguf"), 3).reshape(rows, -1)
         writer.add_tensor(f"of{rows}", raw, raw_dtype=2)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish_gguf(writer)
     done = pack_quantised(path, tmp_path / "out.safetensors", "u4g32:gptq")
     assert [*done.done] == ["of16"]
     assert "does not fill words of 32 bits" in done.untouched["of12"]

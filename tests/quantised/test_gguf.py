@@ -14,6 +14,7 @@ from clformats.files.checkpoints import read_safetensors
 from clformats.files.gguf import read_gguf
 from clformats.files.stored import StoredTensor
 from clformats.quantised.host import from_codes
+from tests.files_support import finish_gguf
 from tests.quantised.test_index_source import product
 from tests.quantised.test_table import GGUF, described, random_codes, same
 
@@ -41,10 +42,7 @@ def written(path: Path, rows: int) -> Path:
     writer.add_tensor("base3", tq1_0, raw_dtype=gguf.GGMLQuantizationType.TQ1_0)
     writer.add_tensor("norm", np.arange(40, dtype=np.float32))
     writer.add_tensor("half", np.ones((3, 5), np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish_gguf(writer)
     return path
 
 
@@ -154,10 +152,7 @@ def test_files_of_big_endian_processors_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "big.gguf"
     writer = gguf.GGUFWriter(path, "llama", endianess=gguf.GGUFEndian.BIG)
     writer.add_tensor("x", np.arange(8, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish_gguf(writer)
     with pytest.raises(cf.Error, match="gguf-convert-endian FILE little"):
         read_gguf(path)
 

@@ -12,6 +12,7 @@ import pytest
 import clformats as cf
 from clformats import cli
 from clformats.files import pack_quantised, unpack_quantised
+from tests.files_support import finish_gguf
 from tests.quantised.test_gguf import check_product, written
 
 gguf = pytest.importorskip("gguf")
@@ -28,10 +29,7 @@ def test_a_large_file_streams(to: str, tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(path, "llama")
     raw = np.random.default_rng(0).integers(0, 256, (rows, desc.nbytes // rows), np.uint8)
     writer.add_tensor("w", raw, raw_dtype=gguf.GGMLQuantizationType.Q4_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish_gguf(writer)
     del raw, writer
     assert path.stat().st_size > 190e6
     packed, again = tmp_path / "packed.safetensors", tmp_path / "again.gguf"
