@@ -245,9 +245,8 @@ class _Story:
             for op in moves:
                 src, dst = _name(op.reads[0]), _name(op.writes[0])
                 reorder = name, src.key, dst.key
-                needed = (reorder in kept or not (gains or src.key == dst.key)) and (
-                    name not in self.packed
-                )
+                stands = not gains and src.key != dst.key
+                needed = name not in self.packed and (reorder in kept or stands)
                 kept.discard(reorder)
                 why = "" if needed else self._why(name, op, moves)
                 found.append(Finding(op.line, name, src, dst, op.seconds, not needed, why))

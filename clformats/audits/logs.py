@@ -140,11 +140,11 @@ def _of_several(
         return dims[0]
     if argument == "wei" or argument.startswith("src"):
         return dims[before] if before < len(dims) else ()
-    a, b = dims[:2]
     if argument != "dst":
         return ()
     if kind == "matmul" and len(dims) == 3:
         return dims[2]
+    a, b = dims[:2]
     if kind in ("matmul", "binary") and len(dims) == 2 and len(a) == len(b):
         wide = tuple(map(max, a, b))
         return (*wide[:-2], a[-2], b[-1]) if kind == "matmul" else wide

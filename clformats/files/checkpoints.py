@@ -19,7 +19,7 @@ from ..quantised import QuantisedDesc
 from ..quantised.planes import Field
 from ..quantised.types import find
 from ..tensors.desc import MemoryDesc
-from .common import reading, shown
+from .common import about, reading, shown
 from .safetensors import SafetensorsFile
 from .schemes import CONFIGS, SCHEMES, Scheme, config_of, schemes_of
 from .stored import StoredTensor
@@ -258,7 +258,5 @@ def _plain(file: SafetensorsFile, name: str, note: str) -> StoredTensor:
 
 def _recorded(file: SafetensorsFile, name: str) -> StoredTensor:
     """A packed tensor. Raises `Error` that names it, where its record is none or does not fit."""
-    try:
+    with about(file.path, name):
         return stored_as(file, name, MemoryDesc.parse(file.records[name].partition(" from ")[0]))
-    except Error as error:
-        raise Error(f"{shown(str(file.path))}, tensor {shown(name)}: {error}") from error

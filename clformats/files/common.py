@@ -231,6 +231,15 @@ def reading(path: Path, what: str, *errors: type[Exception]) -> Iterator[None]:
         raise Error(f"{shown(str(path))} is no {what} that can be read: {reason}") from error
 
 
+@contextmanager
+def about(path: Path, name: str) -> Iterator[None]:
+    """What is wrong with a tensor as an `Error` that names it and the file."""
+    try:
+        yield
+    except Error as error:
+        raise Error(f"{shown(str(path))}, tensor {shown(name)}: {error}") from error
+
+
 def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
     """Append the bytes of an array, in C order."""
     file.write(as_bytes(array).data)

@@ -15,7 +15,7 @@ from ..formats import Format
 from ..host import packing as host
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DTYPES, DType, as_dtype, convert
-from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, shown
+from .common import Change, Container, Mover, Options, Record, Tensor, about, axes_of, shown
 from .kinds import open_file
 from .run import JobStep, Summary, run
 
@@ -152,10 +152,8 @@ def _planned(
     """The steps, and the tensors that none is for. Raises `Error` that names the tensor."""
     steps = {}
     for name in (name for name, why in reasons.items() if why is None):
-        try:
+        with about(file.path, name):
             steps[name] = step(file.tensors[name])
-        except Error as error:
-            raise Error(f"{shown(str(file.path))}, tensor {shown(name)}: {error}") from error
     return steps, {name: why for name, why in reasons.items() if why is not None}
 
 

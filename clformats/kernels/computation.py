@@ -100,7 +100,7 @@ class Computed(KernelConversion):
         """The functions that make what is stored, for each width."""
         widths = sorted(set(widths))
         lanes = definitions(self.computation.formula.calls, self.real, widths)
-        return "\n".join([*([lanes] if lanes else []), *map(self._function, widths)])
+        return "\n".join(filter(None, [lanes, *map(self._function, widths)]))
 
     def _function(self, width: int) -> str:
         n = str(width) if width > 1 else ""

@@ -145,15 +145,12 @@ class _Folder:
             if any(n not in self.constants for n in names):
                 return None
             epsilon = float(step.attributes.get("epsilon", 1e-5))
-            given = [self.constants[n] for n in names]
-
-            def exact(k: int) -> Any:
-                return np.asarray(given[k], np.result_type(given[k].dtype, np.float32))
+            factor, summand, mean, variance = (self.constants[n] for n in names)
 
             def scale() -> Any:
-                return exact(0) / np.sqrt(exact(3) + epsilon)
+                return _exact(factor) / np.sqrt(_exact(variance) + epsilon)
 
-            return scale, lambda: exact(1) - exact(2) * scale()
+            return scale, lambda: _exact(summand) - _exact(mean) * scale()
         if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
             return None
         constant = self.constants.get(step.inputs[1])
@@ -172,17 +169,21 @@ class _Folder:
         bias = biases[0] if biases else np.zeros(first)
         factor = f"{step.name}.{'weights' if step.op == 'Conv' else 'scale'}"
         summand = f"{step.name}.bias"
-        exact = np.result_type(weights.dtype, np.float32)
 
         def scaled() -> Any:
-            return np.asarray(weights, exact) * scale().reshape(-1, *[1] * len(others))
+            return _exact(weights) * scale().reshape(-1, *[1] * len(others))
 
         def shifted() -> Any:
-            return np.asarray(bias, exact) * scale() + shift()
+            return _exact(bias) * scale() + shift()
 
         self.constants[factor] = Folded(weights.shape, weights.dtype, scaled)
         self.constants[summand] = Folded((first,), weights.dtype, shifted)
         step.inputs[1:3] = factor, summand
+
+
+def _exact(constant: Any) -> Any:
+    """The numbers of a constant as f32, or as they are where that is wider."""
+    return np.asarray(constant, np.result_type(constant.dtype, np.float32))
 
 
 def _channels(shape: Sequence[int]) -> int:
